@@ -1,0 +1,21 @@
+"""Late chunking: embed a whole document once, then pool the token vectors of each chunk."""
+
+from late_chunking import errors
+from late_chunking.documents import Chunk, Document, EmbeddedDocument, FailedDocument, Span
+from late_chunking.embedder import LateChunker
+from late_chunking.errors import LateChunkingError
+from late_chunking.settings import Settings
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Chunk",
+    "Document",
+    "EmbeddedDocument",
+    "FailedDocument",
+    "LateChunker",
+    "LateChunkingError",
+    "Settings",
+    "Span",
+    "errors",
+]

@@ -1,0 +1,111 @@
+"""Strategies by name, and the one function that applies them to a text."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from late_chunking.boundaries.recursive import Recursive
+from late_chunking.boundaries.sentences import Sentences
+from late_chunking.boundaries.source import SourceText
+from late_chunking.boundaries.strategy import (
+    Boundary,
+    CallerFunction,
+    CallerSpans,
+    Chunking,
+    SpanFunction,
+    Strategy,
+)
+from late_chunking.boundaries.tokens import Tokens
+from late_chunking.documents import Span
+from late_chunking.errors import EmptyInput, InvalidParameter, UnknownStrategy
+
+STRATEGIES: Final[dict[str, Callable[..., Strategy]]] = {
+    "tokens": Tokens,
+    "sentences": Sentences,
+    "recursive": Recursive,
+}
+
+
+def make_strategies(chunking: Chunking, parameters: Mapping[str, Any] | None = None) -> tuple[Strategy, ...]:
+    """Turn what a caller gave as strategy into configured strategies.
+
+    Args:
+        chunking: a registered name, a configured strategy, a function ``str → (start, end)
+            pairs``, or a list of these.
+        parameters: options for a strategy given by name.
+
+    Raises:
+        UnknownStrategy: if a name is not registered.
+        InvalidParameter: if an option is unknown or wrong, or given to what takes none.
+        EmptyInput: if the list is empty.
+    """
+    if isinstance(chunking, Sequence) and not isinstance(chunking, str):
+        if not chunking:
+            raise EmptyInput("the list of strategies is empty")
+        return tuple(_make(item, parameters or {}) for item in chunking)
+    return (_make(chunking, parameters or {}),)
+
+
+def _make(chunking: str | Strategy | SpanFunction, parameters: Mapping[str, Any]) -> Strategy:
+    """Make one strategy."""
+    if isinstance(chunking, str):
+        return _by_name(chunking, parameters)
+    if parameters:
+        raise InvalidParameter(f"{', '.join(parameters)}: options go with a strategy's name, not with {chunking!r}")
+    if isinstance(chunking, Strategy):
+        return chunking
+    if callable(chunking):
+        return CallerFunction(chunking)
+    raise InvalidParameter(f"strategy must be a name, a strategy or a function, got {chunking!r}")
+
+
+def _by_name(name: str, parameters: Mapping[str, Any]) -> Strategy:
+    """Make a registered strategy."""
+    if name not in STRATEGIES:
+        raise UnknownStrategy(f"unknown strategy {name!r}; known: {', '.join(sorted(STRATEGIES))}")
+    factory = STRATEGIES[name]
+    known = list(inspect.signature(factory).parameters)
+    if unknown := [parameter for parameter in parameters if parameter not in known]:
+        raise InvalidParameter(f"strategy {name!r} has no option {', '.join(unknown)}; it has {', '.join(known)}")
+    return factory(**parameters)
+
+
+def split(source: SourceText, strategy: Strategy) -> list[Boundary]:
+    """Apply a strategy to a text.
+
+    What a built-in strategy says is also joined so that each span owns a token, where the
+    text has any; a caller's own spans are left as they are.
+    """
+    if not source.text or source.text.isspace():
+        return list(strategy.split(source)) if isinstance(strategy, CallerSpans | CallerFunction) else []
+    boundaries = list(strategy.split(source))
+    if isinstance(strategy, CallerSpans | CallerFunction):
+        return boundaries
+    return _join_tokenless(source, boundaries)
+
+
+def _join_tokenless(source: SourceText, boundaries: list[Boundary]) -> list[Boundary]:
+    """Join a span that owns no token (a lone zero-width space, say) to its neighbour.
+
+    Joined to the one before it; at the start of the text, to the one after it. Parents are
+    indices, so a joined boundary stays out of hierarchies.
+    """
+    joined: list[Boundary] = []
+    pending: Span | None = None
+    for boundary in boundaries:
+        span = boundary.span
+        if pending is not None:
+            span = Span(pending.start, max(pending.end, span.end))
+            pending = None
+        if source.tokens.size(span):
+            joined.append(dataclasses.replace(boundary, span=span))
+        elif joined:
+            before = joined[-1]
+            longer = Span(before.span.start, max(before.span.end, span.end))
+            joined[-1] = dataclasses.replace(before, span=longer)
+        else:
+            pending = span
+    if pending is not None:
+        joined.append(dataclasses.replace(boundaries[0], span=pending))
+    return joined

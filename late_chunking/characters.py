@@ -1,0 +1,60 @@
+"""What the characters of a text are: white space, and grapheme clusters.
+
+Everything here is an array over code points, so that later stages need no Python loop over
+characters. Knows nothing of tokens or strategies.
+"""
+
+import re
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_LAST_SPACE: Final = 0x3000
+# str.isspace is the definition; no code point above U+3000 has it.
+_IS_SPACE: Final = np.array([chr(code).isspace() for code in range(_LAST_SPACE + 1)] + [False])
+_NON_ASCII_RUN: Final = re.compile(r"[^\x00-\x7f]+")
+_CLUSTER: Final = regex.compile(r"\X")
+
+
+def whitespace(text: str) -> BoolArray:
+    """Tell for each code point whether it is white space, as ``str.isspace`` says. [n]."""
+    if text.isascii():
+        return _IS_SPACE[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return _IS_SPACE[np.minimum(codes, _LAST_SPACE + 1)]
+
+
+def grapheme_breaks(text: str) -> BoolArray:
+    r"""Tell for each position 0 … n whether a grapheme cluster may begin or end there. [n + 1].
+
+    Extended grapheme clusters of Unicode UAX #29, so ``\r\n`` is one. Between two ASCII
+    characters there is always a break but inside ``\r\n``, whatever stands around them;
+    only runs of other characters, with a neighbour on each side, need the full rules.
+    """
+    breaks = np.ones(len(text) + 1, dtype=np.bool_)
+    for match in re.finditer("\r\n", text):
+        breaks[match.start() + 1] = False
+    for run in _NON_ASCII_RUN.finditer(text):
+        start, end = max(run.start() - 1, 0), min(run.end() + 1, len(text))
+        breaks[start + 1 : end] = False
+        ends = [cluster.end() for cluster in _CLUSTER.finditer(text, start, end)]
+        breaks[np.asarray(ends[:-1], dtype=np.int64)] = True
+    return breaks
+
+
+def next_where(mask: BoolArray) -> IntArray:
+    """Give for each position 0 … n the first position at or after it where the mask holds, or n."""
+    size = len(mask)
+    found = np.where(mask, np.arange(size), size)
+    return np.append(np.minimum.accumulate(found[::-1])[::-1], size)
+
+
+def end_before_where(mask: BoolArray) -> IntArray:
+    """Give for each position 0 … n the end of the last masked character before it, or 0."""
+    found = np.where(mask, np.arange(1, len(mask) + 1), 0)
+    return np.insert(np.maximum.accumulate(found), 0, 0)

@@ -1,0 +1,137 @@
+"""The nouns that callers give and get: documents, spans, chunks and their vectors."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from late_chunking.errors import InvalidDocument, LateChunkingError
+
+if TYPE_CHECKING:
+    from late_chunking.boundaries.strategy import Chunking
+
+
+class Span(NamedTuple):
+    """A half-open range ``[start, end)``, in code points of a text or in tokens of a document."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text to embed.
+
+    Attributes:
+        text: the whole document. Spans index its Unicode code points.
+        id: its name in answers and errors; by default derived from the text.
+        title: its title, for headers and reports.
+        spans: the caller's own ``(start, end)`` boundaries, overriding the call's strategy.
+        chunking: a strategy (or several) of this document's own, overriding the call's.
+        metadata: anything of the caller's, handed through untouched.
+
+    Raises:
+        InvalidDocument: if the text is not a string, holds a lone surrogate, or if both
+            `spans` and `chunking` are given.
+    """
+
+    text: str
+    id: str = ""
+    title: str | None = None
+    spans: Iterable[tuple[int, int]] | None = None
+    chunking: "Chunking | None" = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check what every later stage relies on."""
+        if not isinstance(self.text, str):
+            raise InvalidDocument(f"document {self.id!r}: text must be a string, got {type(self.text).__name__}")
+        if not isinstance(self.id, str):
+            raise InvalidDocument(f"document {self.id!r}: id must be a string, got {type(self.id).__name__}")
+        if self.spans is not None and self.chunking is not None:
+            raise InvalidDocument(f"document {self.id!r}: give either spans or chunking, not both")
+        try:
+            encoded = self.text.encode()
+        except UnicodeEncodeError as error:
+            surrogate = f"U+{ord(self.text[error.start]):04X}"
+            raise InvalidDocument(
+                f"document {self.id!r}: character {error.start} is {surrogate}, a lone surrogate, not text"
+            ) from None
+        if not self.id:
+            object.__setattr__(self, "id", f"sha256-{hashlib.sha256(encoded).hexdigest()[:16]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a document that gets one vector.
+
+    ``text == document.text[span.start:span.end]``, always. `token_span` counts the document's
+    own tokens from 0, without prompt or special tokens.
+    """
+
+    id: str
+    document_id: str
+    index: int
+    strategy: str
+    span: Span
+    token_span: Span
+    text: str
+    level: int = 0
+    kind: str = "text"
+    heading_path: tuple[str, ...] = ()
+    parent: str | None = None
+    page: int | None = None
+    table_header: Span | None = None
+    content: str | None = None
+
+    @property
+    def token_count(self) -> int:
+        """How many of the document's own tokens the chunk owns."""
+        return self.token_span.end - self.token_span.start
+
+
+def chunk_id(document_id: str, span: Span, strategy: str, settings: Mapping[str, Any], level: int = 0) -> str:
+    """Name a chunk by its document, span and settings: the same on every machine and run."""
+    key = json.dumps([document_id, span, strategy, dict(settings), level], sort_keys=True, default=str)
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedDocument:
+    """A document's chunks and their vectors.
+
+    Attributes:
+        document: what was given.
+        index: its place in the input.
+        chunks: [C], in the order of `vectors`.
+        vectors: float32 [C, D], L2-normalised unless the embedder was told otherwise.
+        token_count: the document's own tokens.
+        windows: how many sequences the encoder read for it.
+        mode: ``"late"`` or ``"naive"``.
+    """
+
+    document: Document
+    index: int
+    chunks: tuple[Chunk, ...]
+    vectors: npt.NDArray[np.float32]
+    token_count: int
+    windows: int
+    mode: str
+
+    @property
+    def id(self) -> str:
+        """The document's id."""
+        return self.document.id
+
+
+@dataclass(frozen=True, slots=True)
+class FailedDocument:
+    """Takes a document's place in a stream when it could not be embedded."""
+
+    id: str
+    index: int
+    error: LateChunkingError

@@ -1,0 +1,325 @@
+"""The whole way: documents → plans → batches → token vectors → sums over spans → vectors."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from late_chunking.boundaries import Chunking, make_strategies
+from late_chunking.boundaries.strategy import CallerSpans
+from late_chunking.documents import Document, EmbeddedDocument, FailedDocument, Span
+from late_chunking.encoding.encoder import Encoder, PlainEncoder
+from late_chunking.encoding.head import Head
+from late_chunking.encoding.model import Network
+from late_chunking.encoding.packing import PackedBatch, pack
+from late_chunking.encoding.pooling import pool_sums
+from late_chunking.encoding.sequences import TokenSequence
+from late_chunking.errors import EmptyInput, InvalidInput, InvalidParameter, NonFiniteVector
+from late_chunking.info import ModelInfo
+from late_chunking.planning import DocumentPlan, Planner, Request
+from late_chunking.settings import DEFAULT_MODEL, Settings
+
+Vectors = npt.NDArray[np.float32]
+Outcome = EmbeddedDocument | FailedDocument
+
+DEFAULT_STRATEGY: Final = "recursive"
+ON_ERROR: Final = ("raise", "yield")
+_CPU_BATCH_TOKENS: Final = 2_048
+_DEVICE_BATCH_TOKENS: Final = 32_768
+
+
+class LateChunker:
+    """Embeds documents chunk by chunk, each chunk's vector having read the whole document.
+
+    Threads may share one: nothing it holds changes after it is made.
+    """
+
+    def __init__(self, model: str = DEFAULT_MODEL, **options: Any) -> None:  # noqa: ANN401 - fields of Settings
+        """Load a model.
+
+        Args:
+            model: ``"embedded"``, a model folder, or a hub id.
+            **options: the other fields of `Settings`.
+
+        Raises:
+            ModelError: if the model cannot be found or used.
+            InvalidParameter: if an option is unknown or wrong.
+        """
+        known = Settings.__dataclass_fields__
+        if unknown := [name for name in options if name not in known]:
+            raise InvalidParameter(f"unknown option {', '.join(unknown)}; known: {', '.join(known)}")
+        self.settings = Settings(model=model, **options)
+        self.planner = Planner.load(self.settings)
+        self.network = Network.load(
+            self.planner.folder,
+            device=self.settings.device,
+            dtype=self.settings.dtype,
+            trust_remote_code=self.settings.trust_remote_code,
+        )
+        self.head = Head.load(self.planner.folder, self.network.hidden_size, normalize=self.settings.normalize)
+        self.encoder: Encoder = PlainEncoder(self.network.module, self.network.device)
+        default = _CPU_BATCH_TOKENS if self.network.device.type == "cpu" else _DEVICE_BATCH_TOKENS
+        self.batch_tokens = self.settings.max_batch_tokens or default
+
+    def embed(
+        self,
+        document: Document | str,
+        *,
+        strategy: Chunking | None = None,
+        spans: Iterable[tuple[int, int]] | None = None,
+        mode: str = "late",
+        on_overflow: str = "window",
+        **parameters: Any,  # noqa: ANN401 - the strategy's own options
+    ) -> EmbeddedDocument:
+        """Embed one document.
+
+        Args:
+            document: a `Document`, or its text.
+            strategy: a name with `parameters`, a configured strategy, a function ``str →
+                (start, end) pairs``, or a list of these, all pooled from one pass.
+            spans: boundaries of the caller's own, instead of a strategy.
+            mode: ``"late"`` or ``"naive"``.
+            on_overflow: ``"window"`` reads a text beyond the model's window in windows,
+                ``"error"`` refuses it.
+            **parameters: options of the named strategy, such as ``size`` and ``overlap``.
+
+        Raises:
+            InvalidInput: if the document, a span or an option is wrong.
+            DeviceError: if the device fails on it.
+        """
+        chunking = _chunking(strategy, spans, parameters)
+        request = Request(make_strategies(chunking, parameters), mode=mode, on_overflow=on_overflow)
+        given = _document(document)
+        if spans is not None and given.spans is not None:
+            raise InvalidParameter(f"document {given.id!r} has spans of its own; give none with the call")
+        return self._one(self.planner.plan(given, request))
+
+    @overload
+    def embed_many(
+        self,
+        documents: Iterable[Document | str],
+        *,
+        strategy: Chunking | None = None,
+        mode: str = "late",
+        on_overflow: str = "window",
+        on_error: Literal["raise"] = "raise",
+        **parameters: Any,  # noqa: ANN401
+    ) -> Iterator[EmbeddedDocument]: ...
+
+    @overload
+    def embed_many(
+        self,
+        documents: Iterable[Document | str],
+        *,
+        strategy: Chunking | None = None,
+        mode: str = "late",
+        on_overflow: str = "window",
+        on_error: str,
+        **parameters: Any,  # noqa: ANN401
+    ) -> Iterator[Outcome]: ...
+
+    def embed_many(
+        self,
+        documents: Iterable[Document | str],
+        *,
+        strategy: Chunking | None = None,
+        mode: str = "late",
+        on_overflow: str = "window",
+        on_error: str = "raise",
+        **parameters: Any,
+    ) -> Iterator[Outcome]:
+        """Embed a stream of documents, in order, holding only a batch's worth at a time.
+
+        Args:
+            documents: any iterable; each may carry its own spans or chunking.
+            strategy: as for `embed`.
+            mode: as for `embed`.
+            on_overflow: as for `embed`.
+            on_error: ``"raise"`` at a document that fails, or ``"yield"`` a `FailedDocument`
+                in its place.
+            **parameters: as for `embed`.
+
+        Raises:
+            InvalidParameter: at once, if an option is wrong.
+        """
+        if on_error not in ON_ERROR:
+            raise InvalidParameter(f"on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}")
+        chunking = _chunking(strategy, None, parameters)
+        request = Request(make_strategies(chunking, parameters), mode=mode, on_overflow=on_overflow)
+        return self._stream(documents, request, raising=on_error == "raise")
+
+    def embed_query(self, text: str, *, on_overflow: str = "window") -> Vectors:
+        """Embed a query, with the model's query prompt. Gives float32 [D]."""
+        vector: Vectors = self.embed_texts([text], input_type="query", on_overflow=on_overflow)[0]
+        return vector
+
+    def embed_texts(
+        self, texts: Sequence[str], *, input_type: str | None = None, on_overflow: str = "window"
+    ) -> Vectors:
+        """Embed each text as a whole, as the model's ordinary pooling does.
+
+        Args:
+            texts: at least one, each with a character that is not white space.
+            input_type: which prompt to use: ``"query"``, ``"document"`` or none.
+            on_overflow: as for `embed`.
+
+        Returns:
+            float32 [N, D].
+
+        Raises:
+            EmptyInput: if there is no text, or one is empty.
+        """
+        plans = self.plan_texts(texts, input_type=input_type, on_overflow=on_overflow)
+        return np.concatenate([self._raised(outcome).vectors for outcome in self.run(plans)])
+
+    def plan_texts(
+        self, texts: Sequence[str], *, input_type: str | None = None, on_overflow: str = "window"
+    ) -> list[DocumentPlan]:
+        """Plan each text as one chunk that holds it whole."""
+        if isinstance(texts, str) or not texts:
+            raise EmptyInput(f"a list of at least one text is needed, got {texts!r}")
+        request = Request.of(_whole, input_type=input_type, on_overflow=on_overflow)
+        documents = [Document(text) for text in texts]
+        for index, document in enumerate(documents):
+            if not document.text.strip():
+                raise EmptyInput(f"text {index} is empty or white space: it has no vector")
+        return [self.planner.plan(document, request, index) for index, document in enumerate(documents)]
+
+    def run(self, plans: Iterable[DocumentPlan | FailedDocument]) -> Iterator[Outcome]:
+        """Send planned documents through the encoder, in order, in shared batches.
+
+        A document's vectors depend on it and the model alone, not on what shares its batch. A
+        document that fails takes its place as a `FailedDocument`, as do those that are given.
+        """
+        waiting: deque[_Pending | FailedDocument] = deque()
+        for items in pack(_sequences(plans, waiting), self.batch_tokens):
+            batch = PackedBatch.of([item.sequence for item in items])
+            hidden = self.encoder.encode(batch)  # [T, D]
+            sums = pool_sums(hidden, batch).cpu().numpy()  # [B, D]
+            bounds = np.cumsum([0, *(len(item.sequence.rows) for item in items)])
+            for item, start, end in zip(items, bounds, bounds[1:], strict=False):
+                item.pending.add(item.sequence, sums[start:end])
+            while waiting and (isinstance(waiting[0], FailedDocument) or waiting[0].complete):
+                yield self._finish(waiting.popleft())
+        while waiting:
+            yield self._finish(waiting.popleft())
+
+    def info(self) -> ModelInfo:
+        """Say what was found in the model folder, and how the model is run."""
+        return ModelInfo.of(self.planner, self.network, self.head)
+
+    def _stream(self, documents: Iterable[Document | str], request: Request, *, raising: bool) -> Iterator[Outcome]:
+        """Plan and run a stream of documents."""
+        for outcome in self.run(self._plans(documents, request)):
+            yield self._raised(outcome) if raising else outcome
+
+    def _plans(self, documents: Iterable[Document | str], request: Request) -> Iterator[DocumentPlan | FailedDocument]:
+        """Plan documents one by one, turning what is wrong with one into a `FailedDocument`."""
+        for index, given in enumerate(documents):
+            try:
+                yield self.planner.plan(_document(given), request, index)
+            except InvalidInput as error:
+                yield FailedDocument(given.id if isinstance(given, Document) else "", index, error)
+
+    def _one(self, plan: DocumentPlan) -> EmbeddedDocument:
+        """Run a single plan."""
+        (outcome,) = self.run([plan])
+        return self._raised(outcome)
+
+    @staticmethod
+    def _raised(outcome: Outcome) -> EmbeddedDocument:
+        """Raise the error of a document that failed."""
+        if isinstance(outcome, FailedDocument):
+            raise outcome.error
+        return outcome
+
+    def _finish(self, pending: "_Pending | FailedDocument") -> Outcome:
+        """Turn the sums of a document into its vectors."""
+        if isinstance(pending, FailedDocument):
+            return pending
+        plan = pending.plan
+        if not plan.chunks:
+            vectors: Vectors = np.zeros((0, self.head.dimensions), dtype=np.float32)
+        else:
+            vectors = self.head.finish(pending.sums / plan.pooled[:, None])
+        if not np.isfinite(vectors).all():
+            broken = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+            error = NonFiniteVector(
+                f"document {plan.index} ({plan.document.id!r}): the vector of chunk {broken} is not finite"
+            )
+            return FailedDocument(plan.document.id, plan.index, error)
+        return EmbeddedDocument(
+            plan.document, plan.index, plan.chunks, vectors, plan.token_count, len(plan.sequences), plan.mode
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    """A document on its way through the encoder: its sums so far."""
+
+    plan: DocumentPlan
+    sums: Vectors = field(init=False)
+    missing: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing read."""
+        self.missing = len(self.plan.sequences)
+        self.sums = np.zeros((0, 0), dtype=np.float32)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all its sequences have been read."""
+        return not self.missing
+
+    def add(self, sequence: TokenSequence, sums: Vectors) -> None:
+        """Take in what one sequence adds to the rows it names. Sums are [B, D]."""
+        if not len(self.sums):
+            self.sums = np.zeros((len(self.plan.chunks), sums.shape[1]), dtype=np.float32)
+        self.sums[sequence.rows] += sums
+        self.missing -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A sequence and the document it belongs to."""
+
+    sequence: TokenSequence
+    pending: _Pending
+
+
+def _sequences(
+    plans: Iterable[DocumentPlan | FailedDocument], waiting: "deque[_Pending | FailedDocument]"
+) -> Iterator[_Item]:
+    """Hand out the sequences of documents, and note the documents as waiting, both in order."""
+    for plan in plans:
+        if isinstance(plan, FailedDocument):
+            waiting.append(plan)
+            continue
+        pending = _Pending(plan)
+        waiting.append(pending)
+        for sequence in plan.sequences:
+            yield _Item(sequence, pending)
+
+
+def _document(given: Document | str) -> Document:
+    """Turn a bare text into a document."""
+    return given if isinstance(given, Document) else Document(given)
+
+
+def _chunking(
+    strategy: Chunking | None, spans: Iterable[tuple[int, int]] | None, parameters: dict[str, Any]
+) -> Chunking:
+    """Give what to cut by: a strategy, or spans, or the default."""
+    if spans is None:
+        return DEFAULT_STRATEGY if strategy is None else strategy
+    if strategy is not None or parameters:
+        raise InvalidParameter(f"give either spans or a strategy with options, not both: {strategy!r}, {parameters}")
+    return CallerSpans(spans)
+
+
+def _whole(text: str) -> list[Span]:
+    """Give the span of a whole text."""
+    return [Span(0, len(text))]

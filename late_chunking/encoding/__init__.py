@@ -1,0 +1,1 @@
+"""Tokens, windows, batches, the encoder and pooling. Knows nothing of HTTP."""

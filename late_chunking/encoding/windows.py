@@ -1,0 +1,50 @@
+"""A document longer than the model reads → overlapping windows, and whose word counts where."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from late_chunking.characters import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows over the tokens of one text.
+
+    Attributes:
+        starts: [W], first token of each window.
+        ends: [W], end of each window.
+        kept: [W + 1], non-decreasing, from 0 to the number of tokens: the vectors of tokens
+            ``kept[w]`` to ``kept[w + 1]`` are taken from window w.
+    """
+
+    starts: IntArray
+    ends: IntArray
+    kept: IntArray
+
+    def __len__(self) -> int:
+        """How many windows there are."""
+        return len(self.starts)
+
+
+def plan_windows(tokens: int, capacity: int, overlap: int) -> Windows:
+    """Cover a text with windows of so many tokens.
+
+    One window starts every ``capacity - overlap`` tokens; the last is moved left so that it is
+    full. A token is taken from the window in which it stands furthest from an inner edge (one
+    that cuts the text), the earlier on a tie: where window w + 1 begins at S and window w ends
+    at E, that is window w up to ``(S + E - 1) // 2``.
+
+    Args:
+        tokens: tokens of the text.
+        capacity: tokens a window holds, special tokens and prompt taken off; at least 1.
+        overlap: tokens that neighbouring windows share, less than `capacity`.
+    """
+    if tokens <= capacity:
+        return Windows(np.array([0]), np.array([tokens]), np.array([0, tokens]))
+    stride = capacity - overlap
+    count = -((capacity - tokens) // stride) + 1  # 1 + ceil((tokens - capacity) / stride)
+    starts = np.minimum(np.arange(count) * stride, tokens - capacity)
+    ends = starts + capacity
+    switches = (starts[1:] + ends[:-1] - 1) // 2 + 1
+    return Windows(starts, ends, np.concatenate(([0], switches, [tokens])))

@@ -1,0 +1,62 @@
+"""How a model is loaded and used: one frozen, checked configuration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from late_chunking.encoding.alignment import SPECIAL_TOKENS
+from late_chunking.errors import InvalidParameter
+
+DEFAULT_MODEL: Final = "embedded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of a `LateChunker`.
+
+    Attributes:
+        model: ``"embedded"``, a model folder, or a hub id.
+        revision: branch, tag or commit on the hub.
+        device: a torch device; by default the one accelerate finds.
+        dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``; by default bfloat16 on CUDA,
+            else float32.
+        window: tokens read at once, special tokens and prompt included; by default what the
+            model was trained to read.
+        window_overlap: tokens that neighbouring windows share; by default a quarter of what a
+            window holds.
+        max_document_tokens: a document with more is refused.
+        max_batch_tokens: tokens the encoder reads in one batch; by default 2,048 on a CPU and
+            32,768 elsewhere. Changes speed and memory, never a vector beyond rounding.
+        prompts: ``query`` and ``document`` prompts instead of the model's own.
+        special_tokens: ``"edge"`` pools special tokens and prompt into the spans at the text's
+            edges, as the model's own pooling does; ``"exclude"`` leaves them out.
+        normalize: bring vectors to length 1.
+        allow_pooling_mismatch: accept a model that was not trained with mean pooling.
+        trust_remote_code: run Python code that comes with the model.
+    """
+
+    model: str = DEFAULT_MODEL
+    revision: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    window: int | None = None
+    window_overlap: int | None = None
+    max_document_tokens: int = 131_072
+    max_batch_tokens: int | None = None
+    prompts: Mapping[str, str] | None = None
+    special_tokens: str = "edge"
+    normalize: bool = True
+    allow_pooling_mismatch: bool = False
+    trust_remote_code: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the model."""
+        if not isinstance(self.model, str) or not self.model:
+            raise InvalidParameter(f"model must be a name or folder, got {self.model!r}")
+        if self.special_tokens not in SPECIAL_TOKENS:
+            known = ", ".join(SPECIAL_TOKENS)
+            raise InvalidParameter(f"special_tokens must be one of {known}, got {self.special_tokens!r}")
+        for name, least in (("window", 1), ("window_overlap", 0), ("max_document_tokens", 1), ("max_batch_tokens", 1)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise InvalidParameter(f"{name} must be an integer of at least {least}, got {value!r}")
