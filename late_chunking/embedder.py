@@ -1,14 +1,12 @@
 """The whole way: documents → plans → batches → token vectors → sums over spans → vectors."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from late_chunking.boundaries import Chunking, make_strategies
+from late_chunking.boundaries import Chunking
 from late_chunking.boundaries.strategy import CallerSpans
 from late_chunking.documents import Document, EmbeddedDocument, FailedDocument, Span
 from late_chunking.encoding.encoder import Encoder, PlainEncoder
@@ -16,9 +14,9 @@ from late_chunking.encoding.head import Head
 from late_chunking.encoding.model import Network
 from late_chunking.encoding.packing import PackedBatch, pack
 from late_chunking.encoding.pooling import pool_sums
-from late_chunking.encoding.sequences import TokenSequence
 from late_chunking.errors import EmptyInput, InvalidInput, InvalidParameter, NonFiniteVector
 from late_chunking.info import ModelInfo
+from late_chunking.pending import DocumentQueue, PendingDocument
 from late_chunking.planning import DocumentPlan, Planner, Request
 from late_chunking.settings import DEFAULT_MODEL, Settings
 
@@ -91,7 +89,7 @@ class LateChunker:
             DeviceError: if the device fails on it.
         """
         chunking = _chunking(strategy, spans, parameters)
-        request = Request(make_strategies(chunking, parameters), mode=mode, on_overflow=on_overflow)
+        request = Request.of(chunking, parameters, mode=mode, on_overflow=on_overflow)
         given = _document(document)
         if spans is not None and given.spans is not None:
             raise InvalidParameter(f"document {given.id!r} has spans of its own; give none with the call")
@@ -148,7 +146,7 @@ class LateChunker:
         if on_error not in ON_ERROR:
             raise InvalidParameter(f"on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}")
         chunking = _chunking(strategy, None, parameters)
-        request = Request(make_strategies(chunking, parameters), mode=mode, on_overflow=on_overflow)
+        request = Request.of(chunking, parameters, mode=mode, on_overflow=on_overflow)
         return self._stream(documents, request, raising=on_error == "raise")
 
     def embed_query(self, text: str, *, on_overflow: str = "window") -> Vectors:
@@ -194,18 +192,16 @@ class LateChunker:
         A document's vectors depend on it and the model alone, not on what shares its batch. A
         document that fails takes its place as a `FailedDocument`, as do those that are given.
         """
-        waiting: deque[_Pending | FailedDocument] = deque()
-        for items in pack(_sequences(plans, waiting), self.batch_tokens):
+        queue = DocumentQueue(plans)
+        for items in pack(queue.sequences(), self.batch_tokens):
             batch = PackedBatch.of([item.sequence for item in items])
             hidden = self.encoder.encode(batch)  # [T, D]
             sums = pool_sums(hidden, batch).cpu().numpy()  # [B, D]
             bounds = np.cumsum([0, *(len(item.sequence.rows) for item in items)])
             for item, start, end in zip(items, bounds, bounds[1:], strict=False):
-                item.pending.add(item.sequence, sums[start:end])
-            while waiting and (isinstance(waiting[0], FailedDocument) or waiting[0].complete):
-                yield self._finish(waiting.popleft())
-        while waiting:
-            yield self._finish(waiting.popleft())
+                item.document.add(item.sequence, sums[start:end])
+            yield from map(self._finish, queue.done())
+        yield from map(self._finish, queue.done())
 
     def info(self) -> ModelInfo:
         """Say what was found in the model folder, and how the model is run."""
@@ -236,7 +232,7 @@ class LateChunker:
             raise outcome.error
         return outcome
 
-    def _finish(self, pending: "_Pending | FailedDocument") -> Outcome:
+    def _finish(self, pending: PendingDocument | FailedDocument) -> Outcome:
         """Turn the sums of a document into its vectors."""
         if isinstance(pending, FailedDocument):
             return pending
@@ -254,54 +250,6 @@ class LateChunker:
         return EmbeddedDocument(
             plan.document, plan.index, plan.chunks, vectors, plan.token_count, len(plan.sequences), plan.mode
         )
-
-
-@dataclass(slots=True, eq=False)
-class _Pending:
-    """A document on its way through the encoder: its sums so far."""
-
-    plan: DocumentPlan
-    sums: Vectors = field(init=False)
-    missing: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Begin with nothing read."""
-        self.missing = len(self.plan.sequences)
-        self.sums = np.zeros((0, 0), dtype=np.float32)
-
-    @property
-    def complete(self) -> bool:
-        """Whether all its sequences have been read."""
-        return not self.missing
-
-    def add(self, sequence: TokenSequence, sums: Vectors) -> None:
-        """Take in what one sequence adds to the rows it names. Sums are [B, D]."""
-        if not len(self.sums):
-            self.sums = np.zeros((len(self.plan.chunks), sums.shape[1]), dtype=np.float32)
-        self.sums[sequence.rows] += sums
-        self.missing -= 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A sequence and the document it belongs to."""
-
-    sequence: TokenSequence
-    pending: _Pending
-
-
-def _sequences(
-    plans: Iterable[DocumentPlan | FailedDocument], waiting: "deque[_Pending | FailedDocument]"
-) -> Iterator[_Item]:
-    """Hand out the sequences of documents, and note the documents as waiting, both in order."""
-    for plan in plans:
-        if isinstance(plan, FailedDocument):
-            waiting.append(plan)
-            continue
-        pending = _Pending(plan)
-        waiting.append(pending)
-        for sequence in plan.sequences:
-            yield _Item(sequence, pending)
 
 
 def _document(given: Document | str) -> Document:

@@ -1,9 +1,9 @@
 """Document → chunks, and the sequences to read for them: all that is decided before the encoder runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,9 +49,17 @@ class Request:
             raise InvalidParameter(f"on_overflow must be one of {', '.join(ON_OVERFLOW)}, got {self.on_overflow!r}")
 
     @classmethod
-    def of(cls, chunking: Chunking, *, input_type: str | None = "document", **options: str) -> Self:
-        """Make a request from what a caller gave as strategy."""
-        return cls(make_strategies(chunking), input_type=input_type, **options)
+    def of(
+        cls,
+        chunking: Chunking,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        mode: str = "late",
+        input_type: str | None = "document",
+        on_overflow: str = "window",
+    ) -> Self:
+        """Make a request from what a caller gave as strategy, with options for a named one."""
+        return cls(make_strategies(chunking, parameters), mode, input_type, on_overflow)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

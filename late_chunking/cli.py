@@ -1,0 +1,256 @@
+"""The command line: ``late-chunking compare | chunk | embed | info | serve``.
+
+Exit codes: 0 done, 2 wrong usage or bad input, 1 anything else.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from late_chunking import display
+from late_chunking.dependencies import require
+from late_chunking.documents import EmbeddedDocument
+from late_chunking.embedder import DEFAULT_STRATEGY, LateChunker
+from late_chunking.errors import InvalidInput, InvalidParameter, LateChunkingError, ModelNotFound, UnsupportedModel
+from late_chunking.files import read_documents
+from late_chunking.parquet import write_parquet
+from late_chunking.planning import Planner, Request
+from late_chunking.records import chunk_record, document_record, embedded_record
+from late_chunking.settings import DEFAULT_MODEL, Settings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Embed documents chunk by chunk, each chunk's vector having read the whole document.",
+)
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UTF-8 text files; - is standard input.")]
+Strategy = Annotated[str, typer.Option(help="Where to cut: tokens, sentences or recursive.")]
+Size = Annotated[int | None, typer.Option(help="Units (tokens) a chunk; by default the strategy's own.")]
+Overlap = Annotated[int | None, typer.Option(help="Units that a chunk repeats of the one before.")]
+Options = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=JSON", help="Any option of the strategy; may be repeated.")
+]
+Model = Annotated[
+    str, typer.Option(envvar="MODEL_ID", help="'embedded', a model folder, or the id of a model on the hub.")
+]
+Revision = Annotated[str | None, typer.Option(envvar="REVISION", help="Branch, tag or commit of a model on the hub.")]
+Device = Annotated[str | None, typer.Option(help="A torch device, such as cpu or cuda:0; found by itself otherwise.")]
+Mode = Annotated[str, typer.Option(help="late: read the document, then pool. naive: read each chunk alone.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines, one document a line.")]
+
+
+@app.callback()
+def configure(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Keep the options that hold for every command."""
+    context.obj = {"debug": debug}
+
+
+@app.command()
+def compare(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A UTF-8 text file; - is standard input.")],
+    query: Annotated[str, typer.Option(help="What to look for.")],
+    strategy: Strategy = DEFAULT_STRATEGY,
+    size: Size = None,
+    overlap: Overlap = None,
+    options: Options = None,
+    model: Model = DEFAULT_MODEL,
+    revision: Revision = None,
+    device: Device = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the similarity of each chunk to a query, late and naive side by side."""
+    (document,) = read_documents([file])
+    parameters = _parameters(size, overlap, options)
+    chunker = LateChunker(model, revision=revision, device=device)
+    vector = chunker.embed_query(query)  # [D]
+    late, naive = (chunker.embed(document, strategy=strategy, mode=mode, **parameters) for mode in ("late", "naive"))
+    scores = {"late": late.vectors @ vector, "naive": naive.vectors @ vector}  # [C] each
+    if as_json:
+        chunks = [
+            {**chunk_record(chunk), **{mode: float(score[chunk.index]) for mode, score in scores.items()}}
+            for chunk in late.chunks
+        ]
+        _print_json(document_record(document, 0, chunks, tokens=late.token_count, windows=late.windows, query=query))
+    else:
+        display.print_comparison(late, query, scores["late"], scores["naive"])
+
+
+@app.command()
+def chunk(
+    files: Files,
+    strategy: Strategy = DEFAULT_STRATEGY,
+    size: Size = None,
+    overlap: Overlap = None,
+    options: Options = None,
+    model: Model = DEFAULT_MODEL,
+    revision: Revision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where documents are cut; loads the model's tokenizer, not its weights."""
+    request = Request.of(strategy, parameters=_parameters(size, overlap, options))
+    planner = Planner.load(Settings(model=model, revision=revision))
+    for index, document in enumerate(read_documents(files)):
+        chunks = planner.chunk(document, request, index)
+        if as_json:
+            _print_json(document_record(document, index, [chunk_record(item) for item in chunks]))
+        else:
+            display.print_chunks(document, chunks)
+
+
+@app.command()
+def embed(
+    files: Files,
+    out: Annotated[Path | None, typer.Option(help="A Parquet file to write; by default vectors.parquet.")] = None,
+    mode: Mode = "late",
+    strategy: Strategy = DEFAULT_STRATEGY,
+    size: Size = None,
+    overlap: Overlap = None,
+    options: Options = None,
+    model: Model = DEFAULT_MODEL,
+    revision: Revision = None,
+    device: Device = None,
+    as_json: AsJson = False,
+) -> None:
+    """Embed documents into a Parquet file, one row a chunk, or with --json onto standard output."""
+    if out is None and not as_json:
+        out = Path("vectors.parquet")
+    if out is not None:
+        _check_out(out)
+    parameters = _parameters(size, overlap, options)
+    chunker = LateChunker(model, revision=revision, device=device)
+    documents = display.progress(read_documents(files), len(files))
+    embedded: Iterable[EmbeddedDocument] = chunker.embed_many(documents, strategy=strategy, mode=mode, **parameters)
+    if as_json:
+        embedded = _echoing(embedded)
+    if out is None:
+        for _ in embedded:
+            pass
+        return
+    count = write_parquet(out, embedded, dimensions=chunker.head.dimensions, model=model)
+    display.console_error.print(f"{count} vectors of {chunker.head.dimensions} dimensions → {out}")
+
+
+@app.command()
+def info(
+    model: Model = DEFAULT_MODEL, revision: Revision = None, device: Device = None, as_json: AsJson = False
+) -> None:
+    """Say what was found in a model folder: window, pooling, prompts, and how it is run."""
+    found = asdict(LateChunker(model, revision=revision, device=device).info())
+    if as_json:
+        _print_json(found)
+    else:
+        display.print_info(found)
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on; HOSTNAME. [127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; PORT. [8080]")] = None,
+    model: Annotated[str | None, typer.Option(help="The model; MODEL_ID. [embedded]")] = None,
+    revision: Annotated[str | None, typer.Option(help="Revision on the hub; REVISION.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Type of the weights; DTYPE.")] = None,
+    device: Annotated[str | None, typer.Option(help="A torch device; DEVICE.")] = None,
+    served_model_name: Annotated[str | None, typer.Option(help="Name in answers; SERVED_MODEL_NAME.")] = None,
+    api_key: Annotated[str | None, typer.Option(help="Bearer key to ask for; API_KEY.")] = None,
+    max_batch_tokens: Annotated[int | None, typer.Option(help="Tokens a batch; MAX_BATCH_TOKENS.")] = None,
+    max_concurrent_requests: Annotated[
+        int | None, typer.Option(help="More are answered 429; MAX_CONCURRENT_REQUESTS.")
+    ] = None,
+    max_client_batch_size: Annotated[
+        int | None, typer.Option(help="Documents a request; MAX_CLIENT_BATCH_SIZE.")
+    ] = None,
+    max_document_tokens: Annotated[int | None, typer.Option(help="Tokens a document; MAX_DOCUMENT_TOKENS.")] = None,
+    payload_limit: Annotated[int | None, typer.Option(help="Bytes a request; PAYLOAD_LIMIT.")] = None,
+    tokenization_workers: Annotated[int | None, typer.Option(help="Tokenizer threads; TOKENIZATION_WORKERS.")] = None,
+) -> None:
+    """Serve the model over HTTP. Every option may also be given as the environment variable named."""
+    given = {
+        "hostname": host,
+        "port": port,
+        "model_id": model,
+        "revision": revision,
+        "dtype": dtype,
+        "device": device,
+        "served_model_name": served_model_name,
+        "api_key": api_key,
+        "max_batch_tokens": max_batch_tokens,
+        "max_concurrent_requests": max_concurrent_requests,
+        "max_client_batch_size": max_client_batch_size,
+        "max_document_tokens": max_document_tokens,
+        "payload_limit": payload_limit,
+        "tokenization_workers": tokenization_workers,
+    }
+    require("fastapi", purpose="serving", extra="server")
+    from server.app import serve as run
+    from server.settings import ServerSettings
+
+    try:
+        settings = ServerSettings(**{name: value for name, value in given.items() if value is not None})
+    except ValueError as error:
+        raise InvalidParameter(_one_line(error)) from error
+    run(settings)
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line on stderr, and an exit code."""
+    try:
+        app()
+    except LateChunkingError as error:
+        if "--debug" in sys.argv:
+            raise
+        display.console_error.print(f"[bold red]error:[/] {display.escape(_one_line(error))}", soft_wrap=True)
+        sys.exit(2 if isinstance(error, InvalidInput | ModelNotFound | UnsupportedModel) else 1)
+
+
+def _parameters(size: int | None, overlap: int | None, options: list[str] | None) -> dict[str, Any]:
+    """Collect the options of a strategy."""
+    parameters: dict[str, Any] = {}
+    for option in options or []:
+        name, equals, value = option.partition("=")
+        try:
+            if not (name and equals):
+                raise ValueError("NAME=JSON is needed")
+            parameters[name] = json.loads(value)
+        except ValueError as error:
+            raise InvalidParameter(f'--set {option}: {error}; a string needs quotes: {name}="…"') from error
+    if size is not None:
+        parameters["size"] = size
+    if overlap is not None:
+        parameters["overlap"] = overlap
+    return parameters
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a path that could not be written, before any work."""
+    if out.suffix != ".parquet":
+        raise InvalidParameter(f"--out must end in .parquet, got {str(out)!r}")
+    if not out.parent.is_dir():
+        raise InvalidParameter(f"--out {out}: there is no folder {out.parent}")
+    require("pyarrow", purpose="writing Parquet", extra="arrow")
+
+
+def _echoing(embedded: Iterable[EmbeddedDocument]) -> Iterator[EmbeddedDocument]:
+    """Print each document as JSON on its way."""
+    for document in embedded:
+        _print_json(embedded_record(document))
+        yield document
+
+
+def _print_json(record: dict[str, Any]) -> None:
+    """Print one record on one line."""
+    typer.echo(json.dumps(record, ensure_ascii=False))
+
+
+def _one_line(error: Exception) -> str:
+    """Give an error's text on one line."""
+    return " ".join(str(error).split())

@@ -1,0 +1,32 @@
+"""Text files → documents, exactly as they stand."""
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from late_chunking.documents import Document
+from late_chunking.errors import InvalidInput
+
+
+def read_documents(names: Iterable[str]) -> Iterator[Document]:
+    """Read UTF-8 files, each one document named as its file; ``-`` is standard input.
+
+    Nothing is translated: line ends and a byte order mark stay, so spans index the file.
+
+    Raises:
+        InvalidInput: if a file is missing, unreadable or not UTF-8.
+    """
+    for name in names:
+        try:
+            if name == "-":
+                data = sys.stdin.buffer.read()
+            else:
+                with open(name, "rb") as file:  # noqa: PTH123 - the name stays as given in errors
+                    data = file.read()
+        except OSError as error:
+            raise InvalidInput(f"{name}: {error.strerror}") from error
+        try:
+            yield Document(data.decode("utf-8"), id=name)
+        except UnicodeDecodeError as error:
+            raise InvalidInput(
+                f"{name}: not UTF-8: byte {data[error.start]:#04x} at offset {error.start} ({error.reason})"
+            ) from error

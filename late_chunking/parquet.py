@@ -1,0 +1,60 @@
+"""Chunks and vectors → a Parquet file, one row a chunk."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from late_chunking.dependencies import require
+from late_chunking.documents import EmbeddedDocument
+from late_chunking.records import chunk_record
+
+_COLUMNS = ("id", "document_id", "index", "level", "strategy", "kind", "heading_path", "parent", "token_count", "text")
+
+
+def write_parquet(path: Path, documents: Iterable[EmbeddedDocument], *, dimensions: int, model: str) -> int:
+    """Write documents as they come; the file appears under its name only once it is whole.
+
+    Columns: the chunk's fields, its span as ``start`` and ``end``, and ``vector``, a list of
+    `dimensions` floats. The model's name and the mode are in the columns ``model`` and ``mode``.
+
+    Returns:
+        The number of chunks written.
+
+    Raises:
+        MissingDependency: without pyarrow.
+    """
+    arrow = require("pyarrow", purpose="writing Parquet", extra="arrow")
+    parquet = require("pyarrow.parquet", purpose="writing Parquet", extra="arrow")
+    schema = _schema(arrow, dimensions)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    count = 0
+    try:
+        with parquet.ParquetWriter(partial, schema) as writer:
+            for document in documents:
+                writer.write_batch(_batch(arrow, schema, document, dimensions, model))
+                count += len(document.chunks)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def _schema(arrow: Any, dimensions: int) -> Any:  # noqa: ANN401 - pyarrow is optional
+    """Describe a row."""
+    string, integer = arrow.string(), arrow.int64()
+    types = {"index": integer, "level": integer, "token_count": integer, "heading_path": arrow.list_(string)}
+    fields = [(name, types.get(name, string)) for name in _COLUMNS]
+    fields += [("start", integer), ("end", integer), ("model", string), ("mode", string)]
+    return arrow.schema([*fields, ("vector", arrow.list_(arrow.float32(), dimensions))])
+
+
+def _batch(arrow: Any, schema: Any, document: EmbeddedDocument, dimensions: int, model: str) -> Any:  # noqa: ANN401
+    """Turn one document into rows."""
+    rows = [{**chunk_record(chunk), "document_id": chunk.document_id} for chunk in document.chunks]
+    columns = [arrow.array([row[name] for row in rows], schema.field(name).type) for name in _COLUMNS]
+    columns += [arrow.array([chunk.span[edge] for chunk in document.chunks], arrow.int64()) for edge in (0, 1)]
+    columns += [arrow.array([value] * len(rows), arrow.string()) for value in (model, document.mode)]
+    values = arrow.array(document.vectors.ravel(), arrow.float32())
+    columns.append(arrow.FixedSizeListArray.from_arrays(values, dimensions))
+    return arrow.record_batch(columns, schema=schema)

@@ -1,0 +1,176 @@
+"""What holds for every strategy, over text that breaks splitters."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from late_chunking import LateChunker, errors
+from late_chunking.boundaries import (
+    STRATEGIES,
+    Recursive,
+    Sentences,
+    SourceText,
+    Strategy,
+    Tokens,
+    make_strategies,
+    split,
+)
+from tests.text import nasty_text
+
+
+def byte_source(text: str, default_size: int = 8) -> SourceText:
+    """A text with one token for each UTF-8 byte."""
+    anchors = [place for place, character in enumerate(text) for _ in character.encode("utf-8", "surrogatepass")]
+    return SourceText(text, np.array(anchors, dtype=np.int64), default_size)
+
+
+@st.composite
+def strategies(draw: st.DrawFn) -> Strategy:
+    """Any built-in strategy with any size, overlap and unit."""
+    size = draw(st.integers(1, 30))
+    overlap = draw(st.integers(0, size - 1))
+    unit = draw(st.sampled_from(["tokens", "chars", "words"]))
+    kind = draw(st.sampled_from(["tokens", "sentences", "packed", "recursive", "separators"]))
+    if kind == "tokens":
+        return Tokens(size, overlap)
+    if kind == "sentences":
+        return Sentences(language=draw(st.sampled_from(["en", "de", "zh", "ja", "xx"])))
+    if kind == "packed":
+        return Sentences(size, overlap, unit)
+    if kind == "separators":
+        return Recursive(size, overlap, unit, separators=("\n", "(?<=。)", r"(\s)+", "a|e"), regex=True)
+    return Recursive(size, overlap, unit)
+
+
+def sizes(text: str, unit: str) -> int:
+    """The size of a chunk's own text, counted plainly."""
+    return {"tokens": len(text.encode("utf-8", "surrogatepass")), "chars": len(text), "words": len(text.split())}[unit]
+
+
+@given(nasty_text, strategies())
+def test_every_strategy_covers_the_text_in_order_and_cuts_no_cluster(text: str, strategy: Strategy) -> None:
+    source = byte_source(text)
+    spans = [boundary.span for boundary in split(source, strategy)]
+    clusters = [(match.start(), match.end()) for match in regex.finditer(r"\X", text)]
+    edges = {0, *(end for _, end in clusters)}
+    covered = set()
+    for start, end in spans:
+        assert 0 <= start < end <= len(text)
+        assert {start, end} <= edges
+        assert text[start:end].strip()
+        # White space at an end is there only as part of a cluster with a visible character.
+        first, last = (next(c for c in clusters if c[0] <= place < c[1]) for place in (start, end - 1))
+        assert text[slice(*first)].strip()
+        assert text[slice(*last)].strip()
+        covered.update(range(start, end))
+    assert all(before.start < after.start for before, after in pairwise(spans))
+    assert all(text[place].isspace() for place in set(range(len(text))) - covered)
+    if not text.strip():
+        assert not spans
+
+
+@given(nasty_text, strategies())
+def test_a_limit_is_passed_only_by_one_cluster_alone(text: str, strategy: Strategy) -> None:
+    size = getattr(strategy, "size", None)
+    if size is None:
+        return
+    unit = getattr(strategy, "unit", "tokens")
+    for boundary in split(byte_source(text), strategy):
+        chunk = text[slice(*boundary.span)]
+        # A word that touches the limit may hold a cluster with white space inside.
+        assert sizes(chunk, unit) <= size or len(regex.findall(r"\X", chunk)) == 1 or unit == "words"
+
+
+@given(nasty_text)
+def test_overlap_is_there_and_no_larger_than_asked(text: str) -> None:
+    strategy = Recursive(size=20, overlap=6, unit="chars")
+    spans = [boundary.span for boundary in split(byte_source(text), strategy)]
+    for before, after in pairwise(spans):
+        assert before.end - after.start <= 6
+        assert before.end < after.end
+
+
+def test_overlap_begins_at_a_word_or_else_at_a_character() -> None:
+    text = "alpha beta gamma delta epsilon zeta"
+    spans = [boundary.span for boundary in split(byte_source(text), Recursive(size=17, overlap=7, unit="chars"))]
+    assert [text[slice(*span)] for span in spans] == [
+        "alpha beta gamma",
+        "gamma delta",
+        "delta epsilon",
+        "epsilon zeta",
+    ]
+    text = "山上下雪了你冷吗快进屋"
+    spans = [boundary.span for boundary in split(byte_source(text), Recursive(size=5, overlap=2, unit="chars"))]
+    assert [text[slice(*span)] for span in spans] == ["山上下雪了", "雪了你冷吗", "冷吗快进屋"]
+
+
+@given(nasty_text, st.integers(2, 12), st.integers(0, 11))
+def test_windows_follow_the_formula_where_characters_are_single_bytes(text: str, size: int, overlap: int) -> None:
+    ascii_text = "".join(character for character in text if "!" <= character <= "~")
+    overlap = min(overlap, size - 1)
+    spans = [boundary.span for boundary in split(byte_source(ascii_text), Tokens(size, overlap))]
+    count = len(ascii_text)
+    expected = 0 if not count else 1 if count <= size else 1 + -(-(count - size) // (size - overlap))
+    assert len(spans) == expected
+    assert all(span.start == place * (size - overlap) for place, span in enumerate(spans))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("tokens", {"size": 0}, "size must be an integer of at least 1, got 0"),
+        ("tokens", {"size": True}, "got True"),
+        ("tokens", {"size": 1.5}, "got 1.5"),
+        ("tokens", {"size": "9"}, "got '9'"),
+        ("tokens", {"size": 4, "overlap": 4}, "overlap 4 with size 4"),
+        ("tokens", {"size": 4, "overlap": -1}, "got -1"),
+        ("tokens", {"sise": 4}, "no option sise; it has size, overlap"),
+        ("recursive", {"unit": "pages", "size": 1}, "unit must be one of tokens, chars, words, got 'pages'"),
+        ("recursive", {"separators": "abc"}, "list of non-empty strings"),
+        ("recursive", {"separators": [""]}, "list of non-empty strings"),
+        ("recursive", {"separators": ["("], "regex": True}, "is no regular expression"),
+        ("recursive", {"separators": ["a"] * 65}, "at most 64 separators, got 65"),
+        ("sentences", {"overlap": 3}, "needs a size"),
+        ("sentences", {"language": ""}, "language must be"),
+    ],
+)
+def test_wrong_options_say_the_value_and_the_limit(name: str, parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(errors.InvalidParameter, match=regex.escape(message)):
+        make_strategies(name, parameters)
+
+
+def test_unknown_strategy_lists_the_known() -> None:
+    with pytest.raises(errors.UnknownStrategy, match="unknown strategy 'token'; known: recursive, sentences, tokens"):
+        make_strategies("token")
+
+
+def test_a_default_size_is_in_tokens() -> None:
+    with pytest.raises(errors.InvalidParameter, match="'chars' needs a size"):
+        split(byte_source("some text"), Recursive(unit="chars"))
+    with pytest.raises(errors.InvalidParameter, match="overlap 8 with size 8"):
+        split(byte_source("some text"), Tokens(overlap=8))
+
+
+def test_a_separator_that_explodes_is_stopped() -> None:
+    with pytest.raises(errors.InvalidParameter, match="took longer than 5 s"):
+        split(byte_source("a" * 40), Recursive(size=1, separators=("(a|aa)+$b",), regex=True))
+
+
+def test_a_span_without_token_joins_its_neighbour(embedded: LateChunker) -> None:
+    for text in ("\u200b\n\nfirst. Second.", "first.\n\n\u200b\n\nSecond.", "first. Second.\n\n\u200b"):
+        for name in STRATEGIES:
+            chunks = embedded.embed(text, strategy=name, size=4).chunks
+            assert all(chunk.token_count for chunk in chunks)
+            assert "\u200b" in "".join(chunk.text for chunk in chunks)
+
+
+def test_long_lines_stay_linear_in_the_number_of_chunks() -> None:
+    """A megabyte on one line, and a word of 100,000 letters, end within the timeout."""
+    for text in ("The mill turns. " * 65_000, "x" * 100_000):
+        source = SourceText(text, np.arange(0, len(text), 4), 64)
+        for strategy in (Tokens(16, 4), Sentences(16), Recursive(16, 4)):
+            assert len(split(source, strategy)) >= len(text) / 4 / 16
