@@ -1,0 +1,158 @@
+"""POST /v1/chunks: documents in, chunks with vectors out."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Request
+
+from late_chunking import Chunk, Document, EmbeddedDocument, FailedDocument
+from late_chunking.boundaries import Strategy, make_strategies
+from late_chunking.embedder import DEFAULT_STRATEGY
+from late_chunking.encoding.head import shortened
+from late_chunking.errors import EmptyInput, InvalidDocument, InvalidInput
+from late_chunking.planning import DocumentPlan
+from late_chunking.planning import Request as PlanRequest
+from server.answers import JsonAnswer, Vector, encoded
+from server.auth import DOCUMENTED
+from server.bodies import JsonRoute
+from server.errors import NATIVE, message_of, row_of
+from server.scheduler import Outcome
+from server.schemas.chunks import ChunkingOptions, ChunksAnswer, ChunksRequest, DocumentIn
+from server.schemas.errors import error_responses
+from server.service import Service, service_of
+
+router = APIRouter(tags=["chunks"], route_class=JsonRoute, dependencies=[Depends(DOCUMENTED)])
+
+
+@router.post(
+    "/v1/chunks",
+    response_model=ChunksAnswer,
+    responses=error_responses(NATIVE, 400, 401, 404, 413, 422, 429, 500, 503),
+    summary="Chunk and embed documents",
+)
+async def chunks(request: Request, body: ChunksRequest, service: Annotated[Service, Depends(service_of)]) -> JsonAnswer:
+    """Embed each document once, as a whole, and answer a vector for each of its chunks.
+
+    A document that is refused refuses the request, before anything is embedded. One that fails
+    on the device takes its place in `data` as an error; if all fail, so does the request.
+    """
+    service.check_model(body.model)
+    service.check_count(len(body.documents), "documents")
+    service.check_dimensions(body.dimensions)
+    outcomes = await service.embed(request, lambda: _plans(body, service))
+    embedded = [outcome for outcome in outcomes if isinstance(outcome, EmbeddedDocument)]
+    if not embedded and isinstance(outcomes[0], FailedDocument):
+        raise outcomes[0].error
+    return JsonAnswer(
+        {
+            "object": "list",
+            "model": service.settings.model_name,
+            "usage": {"total_tokens": sum(document.token_count for document in embedded)},
+            "data": [_entry(outcome, body) for outcome in outcomes],
+        }
+    )
+
+
+def _plans(body: ChunksRequest, service: Service) -> list[DocumentPlan]:
+    """Plan all documents of a request.
+
+    Raises:
+        InvalidInput: naming the document, if one is to blame.
+    """
+    request = PlanRequest(
+        _strategies(body.chunking) or make_strategies(DEFAULT_STRATEGY),
+        mode=body.mode,
+        input_type=body.input_type,
+        on_overflow=body.on_overflow,
+    )
+    documents = [_document(given, index) for index, given in enumerate(body.documents)]
+    return [service.chunker.planner.plan(document, request, index) for index, document in enumerate(documents)]
+
+
+def _document(given: DocumentIn, index: int) -> Document:
+    """Turn a document of the request into one of the library."""
+    with _named(given, index):
+        if given.spans is not None and given.chunking is not None:
+            raise InvalidDocument("give either spans or chunking, not both")
+        spans = None if given.spans is None else [(start, end) for start, end in given.spans]
+        return Document(
+            given.text,
+            id=given.id,
+            title=given.title,
+            spans=spans,
+            chunking=_strategies(given.chunking),
+            metadata=given.metadata,
+        )
+
+
+@contextmanager
+def _named(given: DocumentIn, index: int) -> Iterator[None]:
+    """Put the document's place and name before whatever is wrong with it."""
+    try:
+        yield
+    except InvalidInput as error:
+        name = f" ({given.id!r})" if given.id else ""
+        raise type(error)(f"document {index}{name}: {error}") from error
+
+
+def _strategies(chunking: ChunkingOptions | list[ChunkingOptions] | None) -> tuple[Strategy, ...] | None:
+    """Make the strategies that a request names.
+
+    Raises:
+        UnknownStrategy: if there is none of such a name.
+        InvalidParameter: if an option is unknown or wrong.
+        EmptyInput: if the list is empty.
+    """
+    if chunking is None:
+        return None
+    several = chunking if isinstance(chunking, list) else [chunking]
+    if not several:
+        raise EmptyInput("chunking: the list of strategies is empty")
+    return tuple(strategy for one in several for strategy in make_strategies(one.strategy, one.options))
+
+
+def _entry(outcome: Outcome, body: ChunksRequest) -> dict[str, Any]:
+    """Write what became of a document."""
+    if isinstance(outcome, FailedDocument):
+        return {
+            "object": "error",
+            "index": outcome.index,
+            "id": outcome.id,
+            "error": message_of(outcome.error),
+            "error_type": row_of(outcome.error).error_type,
+        }
+    vectors = shortened(outcome.vectors, body.dimensions)  # [C, D]
+    return {
+        "object": "document",
+        "index": outcome.index,
+        "id": outcome.id,
+        "tokens": outcome.token_count,
+        "windows": outcome.windows,
+        # Already written, so that its depth does not add to the answer's.
+        "metadata": orjson.Fragment(orjson.dumps(outcome.document.metadata)),
+        "chunks": [_chunk(chunk, vector, body) for chunk, vector in zip(outcome.chunks, vectors, strict=True)],
+    }
+
+
+def _chunk(chunk: Chunk, vector: Vector, body: ChunksRequest) -> dict[str, Any]:
+    """Write a chunk and its vector, float32 [D]."""
+    return {
+        "object": "chunk",
+        "index": chunk.index,
+        "id": chunk.id,
+        "strategy": chunk.strategy,
+        "span": list(chunk.span),
+        "token_span": list(chunk.token_span),
+        "token_count": chunk.token_count,
+        "level": chunk.level,
+        "kind": chunk.kind,
+        "heading_path": chunk.heading_path,
+        "parent": chunk.parent,
+        "page": chunk.page,
+        "table_header": None if chunk.table_header is None else list(chunk.table_header),
+        "text": chunk.text if body.include_text else None,
+        "content": chunk.content if body.include_text else None,
+        "embedding": encoded(vector, body.encoding_format),
+    }

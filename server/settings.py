@@ -1,0 +1,131 @@
+"""How the service is run: the one place where the environment is read."""
+
+import ipaddress
+from dataclasses import fields
+from typing import Any, Final
+
+from pydantic import Field, SecretStr
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from late_chunking import LateChunker, Settings
+from late_chunking.settings import DEFAULT_MODEL
+
+_LOCAL_NAME: Final = "localhost"
+
+
+class _Environment(EnvSettingsSource):
+    """Environment variables, without a HOSTNAME that was never meant as an address.
+
+    Docker, Kubernetes and login shells set HOSTNAME to the machine's name. Only an address, or
+    ``localhost``, can have been set for the server to listen on.
+    """
+
+    def __call__(self) -> dict[str, Any]:
+        """Give the values that are set."""
+        values = super().__call__()
+        if "hostname" in values and not _is_address(str(values["hostname"])):
+            del values["hostname"]
+        return values
+
+
+class ServerSettings(BaseSettings):
+    """Settings of the service. Each field is also an environment variable, in capitals.
+
+    Values given to the constructor win over the environment.
+
+    Attributes:
+        model_id: ``"embedded"``, a model folder, or a hub id.
+        revision: branch, tag or commit on the hub.
+        dtype: type of the weights; by default bfloat16 on CUDA, else float32.
+        device: a torch device; by default the best there is.
+        max_batch_tokens: tokens the encoder reads in one batch; by default what suits the device.
+        max_concurrent_requests: requests in work at once; more are answered 429.
+        max_client_batch_size: documents or inputs in one request; more are answered 413.
+        max_document_tokens: a longer document is refused.
+        payload_limit: bytes of a request's body; more are answered 413.
+        tokenization_workers: threads that cut and tokenize ahead of the device.
+        api_key: if set, every route but the health checks asks for it as a bearer token.
+        hostname: address to listen on.
+        port: port to listen on.
+        served_model_name: the model's name in requests and answers; by default `model_id`.
+
+    Raises:
+        pydantic.ValidationError: if a value is wrong, or a name unknown.
+    """
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_ignore_empty=True, protected_namespaces=())
+
+    model_id: str = Field(default=DEFAULT_MODEL, min_length=1)
+    revision: str | None = None
+    dtype: str | None = None
+    device: str | None = None
+    max_batch_tokens: int | None = Field(default=None, ge=1)
+    max_concurrent_requests: int = Field(default=512, ge=1)
+    max_client_batch_size: int = Field(default=256, ge=1)
+    max_document_tokens: int = Field(default=131_072, ge=1)
+    payload_limit: int = Field(default=64_000_000, ge=1)
+    tokenization_workers: int = Field(default=2, ge=1)
+    api_key: SecretStr | None = Field(default=None, min_length=1)
+    # Only this machine, unless asked: without a key, 0.0.0.0 would lend the model to the whole
+    # network of whoever tries the server on a laptop. A container sets HOSTNAME=0.0.0.0.
+    hostname: str = Field(default="127.0.0.1", min_length=1)
+    port: int = Field(default=8080, ge=0, le=65_535)
+    served_model_name: str | None = Field(default=None, min_length=1)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take values from the constructor first, then from the environment, and nowhere else."""
+        return init_settings, _Environment(settings_cls)
+
+    @property
+    def model_name(self) -> str:
+        """The model's name in requests and answers."""
+        return self.served_model_name or self.model_id
+
+    def library(self) -> Settings:
+        """Give the library's part of these settings.
+
+        Raises:
+            InvalidParameter: if the library refuses a value.
+        """
+        return Settings(
+            model=self.model_id,
+            revision=self.revision,
+            device=self.device,
+            dtype=self.dtype,
+            max_document_tokens=self.max_document_tokens,
+            max_batch_tokens=self.max_batch_tokens,
+        )
+
+    def load_chunker(self) -> LateChunker:
+        """Load the model.
+
+        Raises:
+            ModelError: if it cannot be found or used.
+            MissingDependency: if it needs a package that is not installed.
+        """
+        settings = self.library()
+        return LateChunker(**{field.name: getattr(settings, field.name) for field in fields(settings)})
+
+
+def _is_address(name: str) -> bool:
+    """Tell whether a name is an IP address or ``localhost``."""
+    if name == _LOCAL_NAME:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
