@@ -194,11 +194,7 @@ def serve(
     from server.app import serve as run
     from server.settings import ServerSettings
 
-    try:
-        settings = ServerSettings(**{name: value for name, value in given.items() if value is not None})
-    except ValueError as error:
-        raise InvalidParameter(_one_line(error)) from error
-    run(settings)
+    run(ServerSettings.of(**{name: value for name, value in given.items() if value is not None}))
 
 
 def main() -> None:

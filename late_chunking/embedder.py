@@ -9,16 +9,17 @@ import numpy.typing as npt
 from late_chunking.boundaries import Chunking
 from late_chunking.boundaries.strategy import CallerSpans
 from late_chunking.documents import Document, EmbeddedDocument, FailedDocument, Span
-from late_chunking.encoding.encoder import Encoder, PlainEncoder
+from late_chunking.encoding.encoder import Encoder
 from late_chunking.encoding.head import Head
 from late_chunking.encoding.model import Network
 from late_chunking.encoding.packing import PackedBatch, pack
 from late_chunking.encoding.pooling import pool_sums
+from late_chunking.encoding.selfcheck import choose_encoder
 from late_chunking.errors import EmptyInput, InvalidInput, InvalidParameter, NonFiniteVector
 from late_chunking.info import ModelInfo
 from late_chunking.pending import DocumentQueue, PendingDocument
 from late_chunking.planning import DocumentPlan, Planner, Request
-from late_chunking.settings import DEFAULT_MODEL, Settings
+from late_chunking.settings import DEFAULT_MODEL, Settings, make_settings
 
 Vectors = npt.NDArray[np.float32]
 Outcome = EmbeddedDocument | FailedDocument
@@ -35,21 +36,18 @@ class LateChunker:
     Threads may share one: nothing it holds changes after it is made.
     """
 
-    def __init__(self, model: str = DEFAULT_MODEL, **options: Any) -> None:  # noqa: ANN401 - fields of Settings
+    def __init__(self, model: str | Settings = DEFAULT_MODEL, **options: Any) -> None:  # noqa: ANN401 - see Settings
         """Load a model.
 
         Args:
-            model: ``"embedded"``, a model folder, or a hub id.
-            **options: the other fields of `Settings`.
+            model: ``"embedded"``, a model folder, or a hub id; or all settings at once.
+            **options: the other fields of `Settings`, beside a name.
 
         Raises:
             ModelError: if the model cannot be found or used.
             InvalidParameter: if an option is unknown or wrong.
         """
-        known = Settings.__dataclass_fields__
-        if unknown := [name for name in options if name not in known]:
-            raise InvalidParameter(f"unknown option {', '.join(unknown)}; known: {', '.join(known)}")
-        self.settings = Settings(model=model, **options)
+        self.settings = make_settings(model, options)
         self.planner = Planner.load(self.settings)
         self.network = Network.load(
             self.planner.folder,
@@ -58,7 +56,8 @@ class LateChunker:
             trust_remote_code=self.settings.trust_remote_code,
         )
         self.head = Head.load(self.planner.folder, self.network.hidden_size, normalize=self.settings.normalize)
-        self.encoder: Encoder = PlainEncoder(self.network.module, self.network.device)
+        self.choice = choose_encoder(self.network, self.planner.folder.window)
+        self.encoder: Encoder = self.choice.encoder
         default = _CPU_BATCH_TOKENS if self.network.device.type == "cpu" else _DEVICE_BATCH_TOKENS
         self.batch_tokens = self.settings.max_batch_tokens or default
 
@@ -205,7 +204,7 @@ class LateChunker:
 
     def info(self) -> ModelInfo:
         """Say what was found in the model folder, and how the model is run."""
-        return ModelInfo.of(self.planner, self.network, self.head)
+        return ModelInfo.of(self.planner, self.network, self.head, self.choice)
 
     def _stream(self, documents: Iterable[Document | str], request: Request, *, raising: bool) -> Iterator[Outcome]:
         """Plan and run a stream of documents."""

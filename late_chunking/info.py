@@ -5,6 +5,7 @@ from typing import Self
 
 from late_chunking.encoding.head import Head
 from late_chunking.encoding.model import Network
+from late_chunking.encoding.selfcheck import Choice
 from late_chunking.planning import Planner
 
 
@@ -14,7 +15,7 @@ class ModelInfo:
 
     Attributes:
         model: the name it was asked for by.
-        revision: the revision asked for, if any.
+        revision: the commit, for a model of the hub.
         architecture: the transformer's ``model_type``.
         dimensions: D of the vectors.
         window: tokens read at once, special tokens and prompt included.
@@ -27,7 +28,8 @@ class ModelInfo:
         prompt_source: where the prompts come from.
         device: where the weights are.
         dtype: their type.
-        encoder: how sequences are run: ``"alone"``.
+        encoder: how sequences are run: ``"packed"`` without padding, or ``"padded"`` where a
+            check at load found that packing would change the vectors.
         notes: what to be aware of.
     """
 
@@ -49,12 +51,12 @@ class ModelInfo:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, planner: Planner, network: Network, head: Head) -> Self:
+    def of(cls, planner: Planner, network: Network, head: Head, choice: Choice) -> Self:
         """Collect it from the parts of an embedder."""
         folder, settings = planner.folder, planner.settings
         return cls(
             model=folder.name,
-            revision=settings.revision,
+            revision=folder.commit or settings.revision,
             architecture=str(folder.config.get("model_type", "unknown")),
             dimensions=head.dimensions,
             window=folder.window,
@@ -67,6 +69,6 @@ class ModelInfo:
             prompt_source=folder.prompts.source,
             device=str(network.device),
             dtype=str(network.dtype).removeprefix("torch."),
-            encoder="alone",
-            notes=folder.notes,
+            encoder=choice.encoder.name,
+            notes=(*folder.notes, *([f"runs padded: {choice.reason}"] if choice.reason else [])),
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from late_chunking.encoding.alignment import SPECIAL_TOKENS
 from late_chunking.errors import InvalidParameter
@@ -60,3 +60,19 @@ class Settings:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise InvalidParameter(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def make_settings(model: str | Settings, options: Mapping[str, Any]) -> Settings:
+    """Make settings of a model's name and other fields, or take them as they are.
+
+    Raises:
+        InvalidParameter: if an option is unknown or wrong, or given beside whole settings.
+    """
+    known = Settings.__dataclass_fields__
+    if unknown := [name for name in options if name not in known]:
+        raise InvalidParameter(f"unknown option {', '.join(unknown)}; known: {', '.join(known)}")
+    if not isinstance(model, Settings):
+        return Settings(model=model, **options)
+    if options:
+        raise InvalidParameter(f"options beside whole settings: {', '.join(options)}; put them into the settings")
+    return model

@@ -1,10 +1,9 @@
 """How the service is run: the one place where the environment is read."""
 
 import ipaddress
-from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -13,6 +12,7 @@ from pydantic_settings import (
 )
 
 from late_chunking import LateChunker, Settings
+from late_chunking.errors import InvalidParameter
 from late_chunking.settings import DEFAULT_MODEL
 
 _LOCAL_NAME: Final = "localhost"
@@ -89,6 +89,21 @@ class ServerSettings(BaseSettings):
         """Take values from the constructor first, then from the environment, and nowhere else."""
         return init_settings, _Environment(settings_cls)
 
+    @classmethod
+    def of(cls, **given: Any) -> Self:  # noqa: ANN401 - the fields, checked here
+        """Make settings from values that may be wrong.
+
+        Raises:
+            InvalidParameter: in one line that names the setting, its value and its limit.
+        """
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(str(part) for part in first["loc"])
+            message = f"{name}: {first['msg'][:1].lower()}{first['msg'][1:]}, got {first['input']!r}"
+            raise InvalidParameter(message) from error
+
     @property
     def model_name(self) -> str:
         """The model's name in requests and answers."""
@@ -116,8 +131,7 @@ class ServerSettings(BaseSettings):
             ModelError: if it cannot be found or used.
             MissingDependency: if it needs a package that is not installed.
         """
-        settings = self.library()
-        return LateChunker(**{field.name: getattr(settings, field.name) for field in fields(settings)})
+        return LateChunker(self.library())
 
 
 def _is_address(name: str) -> bool:

@@ -82,7 +82,8 @@ def _patterns(strategy: Recursive) -> list[regex.Pattern[str]]:
 
 def _checked(separators: Sequence[str]) -> tuple[str, ...]:
     """Check the type and number of separators."""
-    if isinstance(separators, str) or not all(isinstance(item, str) and item for item in separators):
+    listed = isinstance(separators, Sequence) and not isinstance(separators, str)
+    if not listed or not all(isinstance(item, str) and item for item in separators):
         raise InvalidParameter(f"separators must be a list of non-empty strings, got {separators!r}")
     if len(separators) > _MOST_SEPARATORS:
         raise InvalidParameter(f"at most {_MOST_SEPARATORS} separators, got {len(separators)}")

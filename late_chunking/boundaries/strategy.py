@@ -103,13 +103,13 @@ def checked_span(span: Any, index: int, length: int) -> Span:  # noqa: ANN401 - 
     return Span(start, end)
 
 
-def check_size(size: object, overlap: object, unit: str = "tokens") -> None:
+def check_size(size: object, overlap: object, unit: object = "tokens") -> None:
     """Check the size options that strategies share.
 
     Raises:
         InvalidParameter: naming the option, its value and its limit.
     """
-    if unit not in UNITS:
+    if not isinstance(unit, str) or unit not in UNITS:
         raise InvalidParameter(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
     if size is not None and not (_is_integer(size) and cast("int", size) >= 1):
         raise InvalidParameter(f"size must be an integer of at least 1, got {size!r}")

@@ -1,16 +1,25 @@
 """Batch → token vectors."""
 
-import itertools
+import inspect
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, ClassVar, Final, Protocol
 
 import torch
 
+from late_chunking.encoding.attention import PACKED, PackedLengths
 from late_chunking.encoding.packing import PackedBatch
+
+STOCK: Final = "sdpa"
 
 
 class Encoder(Protocol):
     """Reads a batch of sequences, each for itself."""
+
+    @property
+    def name(self) -> str:
+        """How it reads: ``"packed"`` or ``"padded"``."""
+        ...
 
     def encode(self, batch: PackedBatch) -> torch.Tensor:
         """Give the last layer's token vectors, [T, D], on the encoder's device."""
@@ -18,19 +27,103 @@ class Encoder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PlainEncoder:
-    """Runs each sequence alone through the stock network: no padding, no neighbours."""
+class PackedEncoder:
+    """Runs a batch as one row, without padding; attention keeps the sequences apart.
 
+    Attributes:
+        network: a transformer that uses our attention function.
+        device: where it is.
+        first_position: the position of a sequence's first token; not 0 for RoBERTa's kin.
+    """
+
+    name: ClassVar[str] = "packed"
     network: Any
     device: torch.device
+    first_position: int = 0
 
     @torch.inference_mode()
     def encode(self, batch: PackedBatch) -> torch.Tensor:
-        """Encode a batch, sequence by sequence."""
+        """Encode a batch in one forward pass."""
+        ids = batch.ids[None].to(self.device, non_blocking=True)  # [1, T]
+        positions = batch.positions[None].to(self.device, non_blocking=True) + self.first_position  # [1, T]
+        lengths = PackedLengths.of(batch.cu_seqlens, batch.max_length, self.device)
+        output = self.network(
+            input_ids=ids, position_ids=positions, packed_lengths=lengths, **_segments(self.network, ids)
+        )
+        hidden: torch.Tensor = output.last_hidden_state[0]
+        return hidden  # [T, D]
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedEncoder:
+    """Runs a batch through stock attention, sequences padded to the longest of their group.
+
+    Attributes:
+        network: a transformer that uses stock attention.
+        device: where it is.
+        equal_lengths: put only sequences of one length together, for networks whose numbers
+            follow the longest.
+    """
+
+    name: ClassVar[str] = "padded"
+    network: Any
+    device: torch.device
+    equal_lengths: bool = False
+    most_padding: float = 0.2
+
+    @torch.inference_mode()
+    def encode(self, batch: PackedBatch) -> torch.Tensor:
+        """Encode a batch in a forward pass for each group of similar lengths."""
         bounds = batch.cu_seqlens.tolist()
-        hidden = []
-        for start, end in itertools.pairwise(bounds):
-            ids = batch.ids[None, start:end].to(self.device)  # [1, L]
-            output = self.network(input_ids=ids, attention_mask=torch.ones_like(ids))
-            hidden.append(output.last_hidden_state[0])  # [L, D]
-        return torch.cat(hidden)
+        spans = sorted(pairwise(bounds), key=lambda span: span[1] - span[0])
+        hidden: torch.Tensor | None = None
+        for group in self._groups(spans):
+            longest = group[-1][1] - group[-1][0]
+            ids = torch.zeros(len(group), longest, dtype=torch.int64)  # [B, L]
+            mask = torch.zeros_like(ids)
+            for row, (start, end) in enumerate(group):
+                ids[row, : end - start] = batch.ids[start:end]
+                mask[row, : end - start] = 1
+            ids, mask = ids.to(self.device), mask.to(self.device)
+            ids = ids.masked_fill(mask == 0, self.network.config.pad_token_id or 0)
+            output = self.network(input_ids=ids, attention_mask=mask).last_hidden_state  # [B, L, D]
+            if hidden is None:
+                hidden = output.new_empty(len(batch.ids), output.shape[-1])
+            for row, (start, end) in enumerate(group):
+                hidden[start:end] = output[row, : end - start]
+        if hidden is None:
+            raise ValueError("a batch holds at least one sequence")
+        return hidden  # [T, D]
+
+    def _groups(self, spans: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+        """Group sequences, shortest first, so that padding stays a small part."""
+        allowed = 0.0 if self.equal_lengths else self.most_padding
+        groups: list[list[tuple[int, int]]] = []
+        for start, end in spans:
+            first = groups[-1][0] if groups else None
+            if first is not None and first[1] - first[0] >= (1 - allowed) * (end - start):
+                groups[-1].append((start, end))
+            else:
+                groups.append([(start, end)])
+        return groups
+
+
+def use_attention(network: Any, name: str) -> None:  # noqa: ANN401 - a transformers model
+    """Switch a network's attention function, in all its layers."""
+    network.set_attn_implementation(name)
+
+
+def packed_encoder(network: Any, device: torch.device, first_position: int) -> PackedEncoder:  # noqa: ANN401
+    """Switch a network to our attention, and wrap it."""
+    use_attention(network, PACKED)
+    return PackedEncoder(network, device, first_position)
+
+
+def _segments(network: Any, ids: torch.Tensor) -> dict[str, torch.Tensor]:  # noqa: ANN401
+    """Give the segment ids, all 0, of networks that have segments.
+
+    Their own default is a slice of a table as long as one sequence may be, not a batch.
+    """
+    if "token_type_ids" in inspect.signature(network.forward).parameters:
+        return {"token_type_ids": torch.zeros_like(ids)}
+    return {}

@@ -61,6 +61,7 @@ class ModelFolder:
     Attributes:
         name: what the caller called it.
         path: where its files are.
+        commit: the hub's commit, if it is in the hub's cache.
         transformer: the subfolder of the transformer itself.
         config: its ``config.json``.
         pooling: ``"mean"``, another mode of sentence-transformers', or several joined by ``+``.
@@ -76,6 +77,7 @@ class ModelFolder:
 
     name: str
     path: Path
+    commit: str | None
     transformer: Path
     config: Mapping[str, Any]
     pooling: str
@@ -135,6 +137,7 @@ def read_folder(
     return ModelFolder(
         name=name,
         path=path,
+        commit=path.name if path.parent.name == "snapshots" else None,
         transformer=transformer,
         config=config,
         pooling=pooling,

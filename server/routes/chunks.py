@@ -7,14 +7,15 @@ from typing import Annotated, Any
 import orjson
 from fastapi import APIRouter, Depends, Request
 
-from late_chunking import Chunk, Document, EmbeddedDocument, FailedDocument
+from late_chunking import Document, EmbeddedDocument, FailedDocument
 from late_chunking.boundaries import Strategy, make_strategies
 from late_chunking.embedder import DEFAULT_STRATEGY
 from late_chunking.encoding.head import shortened
 from late_chunking.errors import EmptyInput, InvalidDocument, InvalidInput
 from late_chunking.planning import DocumentPlan
 from late_chunking.planning import Request as PlanRequest
-from server.answers import JsonAnswer, Vector, encoded
+from late_chunking.records import chunk_record, document_record
+from server.answers import JsonAnswer, encoded
 from server.auth import DOCUMENTED
 from server.bodies import JsonRoute
 from server.errors import NATIVE, message_of, row_of
@@ -124,35 +125,12 @@ def _entry(outcome: Outcome, body: ChunksRequest) -> dict[str, Any]:
             "error_type": row_of(outcome.error).error_type,
         }
     vectors = shortened(outcome.vectors, body.dimensions)  # [C, D]
-    return {
-        "object": "document",
-        "index": outcome.index,
-        "id": outcome.id,
-        "tokens": outcome.token_count,
-        "windows": outcome.windows,
-        # Already written, so that its depth does not add to the answer's.
-        "metadata": orjson.Fragment(orjson.dumps(outcome.document.metadata)),
-        "chunks": [_chunk(chunk, vector, body) for chunk, vector in zip(outcome.chunks, vectors, strict=True)],
-    }
-
-
-def _chunk(chunk: Chunk, vector: Vector, body: ChunksRequest) -> dict[str, Any]:
-    """Write a chunk and its vector, float32 [D]."""
-    return {
-        "object": "chunk",
-        "index": chunk.index,
-        "id": chunk.id,
-        "strategy": chunk.strategy,
-        "span": list(chunk.span),
-        "token_span": list(chunk.token_span),
-        "token_count": chunk.token_count,
-        "level": chunk.level,
-        "kind": chunk.kind,
-        "heading_path": chunk.heading_path,
-        "parent": chunk.parent,
-        "page": chunk.page,
-        "table_header": None if chunk.table_header is None else list(chunk.table_header),
-        "text": chunk.text if body.include_text else None,
-        "content": chunk.content if body.include_text else None,
-        "embedding": encoded(vector, body.encoding_format),
-    }
+    chunks = [
+        {**chunk_record(chunk, include_text=body.include_text), "embedding": encoded(vector, body.encoding_format)}
+        for chunk, vector in zip(outcome.chunks, vectors, strict=True)
+    ]
+    record = document_record(
+        outcome.document, outcome.index, chunks, tokens=outcome.token_count, windows=outcome.windows
+    )
+    # Already written, so that its depth does not add to the answer's.
+    return {**record, "metadata": orjson.Fragment(orjson.dumps(record["metadata"]))}

@@ -1,0 +1,246 @@
+"""Attention over packed sequences: one function, registered with transformers under one name.
+
+transformers builds no mask for an attention it does not know, so what a model would express
+by a mask must arrive here as an argument; an argument that is not understood is refused.
+The sequences' bounds travel with the call, as the keyword `packed_lengths`.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, Final, Self
+
+import torch
+import torch.nn.functional as F
+from transformers import AttentionInterface
+
+from late_chunking.errors import UnsupportedModel
+
+PACKED: Final = "late_chunking_packed"
+_FLASH_DTYPES: Final = (torch.float16, torch.bfloat16)
+_LARGEST_FLASH_HEAD: Final = 256
+# Queries per block of a local layer: larger blocks read more keys in vain, smaller ones make
+# more calls.
+_LOCAL_BLOCK: Final = 128
+# What models pass besides, and which value of it means nothing.
+_HARMLESS: Final = frozenset(("position_ids", "deterministic", "use_cache", "cache_position"))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedLengths:
+    """Where the sequences of a packed batch lie.
+
+    Attributes:
+        cu_seqlens: int32 [N + 1], on the device.
+        bounds: the same numbers, on the host.
+        max_length: the longest sequence.
+    """
+
+    cu_seqlens: torch.Tensor
+    bounds: tuple[int, ...]
+    max_length: int
+
+    @classmethod
+    def of(cls, cu_seqlens: torch.Tensor, max_length: int, device: torch.device) -> Self:
+        """Take the bounds from the host to a device."""
+        return cls(cu_seqlens.to(device, non_blocking=True), tuple(cu_seqlens.tolist()), max_length)
+
+
+def packed_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    packed_lengths: PackedLengths | None = None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    sliding_window: int | None = None,
+    **others: Any,  # noqa: ANN401 - whatever a model passes
+) -> tuple[torch.Tensor, None]:
+    """Attend within each sequence of a packed batch, in both directions.
+
+    Args:
+        module: the calling layer; asked whether it is causal.
+        query: [1, H, T, d].
+        key: [1, H', T, d], H' dividing H.
+        value: [1, H', T, d].
+        attention_mask: must be None.
+        packed_lengths: where the sequences lie.
+        scaling: the softmax scale, by default ``d ** -0.5``.
+        dropout: must be 0.
+        sliding_window: a local layer sees keys at a distance below this, on both sides.
+        **others: must be harmless.
+
+    Returns:
+        [1, T, H, d], and no weights.
+
+    Raises:
+        UnsupportedModel: if the layer asks for anything else, such as a soft cap or sinks.
+    """
+    asked = {name: argument for name, argument in others.items() if name not in _HARMLESS and not _nothing(argument)}
+    if attention_mask is not None:
+        asked["attention_mask"] = attention_mask
+    if dropout or getattr(module, "is_causal", False) or asked or packed_lengths is None:
+        reasons = [*asked, *(["dropout"] if dropout else []), *(["is_causal"] if not asked else [])]
+        raise UnsupportedModel(f"{type(module).__name__} asks for attention that is not packed: {', '.join(reasons)}")
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+    window = None if sliding_window is None else sliding_window - 1  # the farthest visible key
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    attend = flash_attention if _flash_takes(query) else per_sequence_attention
+    return attend(query, key, value, packed_lengths, scale, window), None
+
+
+def flash_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    lengths: PackedLengths,
+    scale: float,
+    window: int | None,
+) -> torch.Tensor:
+    """Attend in one kernel. Arguments as for `per_sequence_attention`, in half precision on CUDA."""
+    query, key, value = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # [T, H, d]
+    reach = -1 if window is None else window
+    attended = _variable_length_kernel()(query, key, value, lengths, scale, reach)
+    return attended[None]  # [1, T, H, d]
+
+
+def per_sequence_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    lengths: PackedLengths,
+    scale: float,
+    window: int | None,
+) -> torch.Tensor:
+    """Attend sequence by sequence; neighbours of one length share a call.
+
+    Args:
+        query: [1, H, T, d].
+        key: [1, H, T, d].
+        value: [1, H, T, d].
+        lengths: where the sequences lie.
+        scale: the softmax scale.
+        window: the farthest key that a query sees, on both sides; None for all.
+
+    Returns:
+        [1, T, H, d].
+    """
+    _, heads, tokens, size = query.shape
+    attended = query.new_empty(1, tokens, heads, size)
+    for start, end, length in _runs(lengths.bounds):
+        q, k, v = (_rows(tensor, start, end, length) for tensor in (query, key, value))  # [n, H, L, d] each
+        out = attended[0, start:end].view(-1, length, heads, size).transpose(1, 2)  # [n, H, L, d]
+        if window is None or length <= window + 1:
+            out.copy_(F.scaled_dot_product_attention(q, k, v, scale=scale))
+        else:
+            _local_attention(q, k, v, out, scale, window)
+    return attended
+
+
+def _local_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    out: torch.Tensor,
+    scale: float,
+    window: int,
+) -> None:
+    """Attend within a band, block by block, so that the cost is length × window. All [n, H, L, d]."""
+    length = query.shape[2]
+    for start in range(0, length, _LOCAL_BLOCK):
+        end = min(start + _LOCAL_BLOCK, length)
+        first, last = max(0, start - window), min(length, end + window)
+        mask = _band(end - start, last - first, start - first, window, query.device)
+        out[:, :, start:end] = F.scaled_dot_product_attention(
+            query[:, :, start:end], key[:, :, first:last], value[:, :, first:last], attn_mask=mask, scale=scale
+        )
+
+
+@lru_cache(maxsize=256)
+def _band(queries: int, keys: int, offset: int, window: int, device: torch.device) -> torch.Tensor:
+    """Tell which keys each query of a block sees, bool [queries, keys]; most blocks are alike."""
+    rows = torch.arange(offset, offset + queries, device=device)[:, None]
+    return (rows - torch.arange(keys, device=device)).abs() <= window
+
+
+def _runs(bounds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Give runs of neighbouring sequences of one length: start, end, length."""
+    start = 0
+    for index in range(1, len(bounds)):
+        length = bounds[index] - bounds[index - 1]
+        if index + 1 == len(bounds) or bounds[index + 1] - bounds[index] != length:
+            yield bounds[start], bounds[index], length
+            start = index
+
+
+def _rows(tensor: torch.Tensor, start: int, end: int, length: int) -> torch.Tensor:
+    """View a run of a [1, H, T, d] tensor as [n, H, L, d]."""
+    _, heads, _, size = tensor.shape
+    return tensor[0, :, start:end].view(heads, -1, length, size).transpose(0, 1)
+
+
+def _flash_takes(query: torch.Tensor) -> bool:
+    """Tell whether the variable-length kernel takes a query's device, type and head size."""
+    size = query.shape[-1]
+    return query.is_cuda and query.dtype in _FLASH_DTYPES and size <= _LARGEST_FLASH_HEAD and size % 8 == 0
+
+
+@cache
+def _variable_length_kernel() -> Callable[..., torch.Tensor]:
+    """Choose the way to torch's variable-length kernel: its public function, or the operator beneath.
+
+    The public function's arguments differ between releases; before it took a window, only the
+    operator did. One split of the keys keeps a sequence's result independent of its batch.
+    """
+    from torch.nn.attention import varlen
+
+    known = inspect.signature(varlen.varlen_attn).parameters
+    fixed: dict[str, Any] = {"num_splits": 1} if "num_splits" in known else {}
+
+    def public(
+        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, lengths: PackedLengths, scale: float, reach: int
+    ) -> torch.Tensor:
+        bounds, longest = lengths.cu_seqlens, lengths.max_length
+        attended = varlen.varlen_attn(
+            query, key, value, bounds, bounds, longest, longest, scale=scale, window_size=(reach, reach), **fixed
+        )
+        return attended if isinstance(attended, torch.Tensor) else attended[0]
+
+    def operator(
+        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, lengths: PackedLengths, scale: float, reach: int
+    ) -> torch.Tensor:
+        bounds, longest = lengths.cu_seqlens, lengths.max_length
+        attended: torch.Tensor = torch.ops.aten._flash_attention_forward(
+            query,
+            key,
+            value,
+            bounds,
+            bounds,
+            longest,
+            longest,
+            0.0,
+            False,
+            False,
+            scale=scale,
+            window_size_left=reach,
+            window_size_right=reach,
+        )[0]
+        return attended
+
+    return public if {"window_size", "scale"} <= set(known) else operator
+
+
+def _nothing(argument: Any) -> bool:  # noqa: ANN401
+    """Tell whether an argument asks for nothing."""
+    return argument is None or argument is False
+
+
+def register() -> None:
+    """Make the function known to transformers; again does no harm."""
+    AttentionInterface.register(PACKED, packed_attention)

@@ -1,0 +1,84 @@
+"""Choosing how a network is run: packed, where a check against stock attention holds; else padded.
+
+A network that ignores positions, the attention function or its own sliding window would give
+plausible, wrong vectors; so each is tried at load, on sequences packed together and on one
+longer than its local window.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from late_chunking.encoding.attention import register
+from late_chunking.encoding.encoder import STOCK, Encoder, PaddedEncoder, packed_encoder, use_attention
+from late_chunking.encoding.model import Network
+from late_chunking.encoding.packing import PackedBatch
+from late_chunking.encoding.rope import make_stateless
+from late_chunking.encoding.sequences import TokenSequence
+from late_chunking.errors import UnsupportedModel
+
+logger = logging.getLogger(__name__)
+
+# Largest difference allowed, as a share of the largest number, by type of the weights.
+TOLERANCES: Final = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+_LENGTHS: Final = (7, 19, 1, 19, 33)
+_LONG: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a network is run, and why.
+
+    Attributes:
+        encoder: the way chosen.
+        reason: what spoke against packing; empty if nothing did.
+    """
+
+    encoder: Encoder
+    reason: str = ""
+
+
+def choose_encoder(network: Network, window: int) -> Choice:
+    """Try packing against stock attention, sequence by sequence, and choose.
+
+    Args:
+        network: the network; left with the attention function of the choice.
+        window: the longest sequence it may read.
+    """
+    stateful = make_stateless(network.module)
+    register()
+    sequences = _probes(network.module.config, window)
+    use_attention(network.module, STOCK)
+    padded = PaddedEncoder(network.module, network.device, equal_lengths=stateful)
+    expected = torch.cat([padded.encode(PackedBatch.of([sequence])) for sequence in sequences])  # [T, D]
+    batch = PackedBatch.of(sequences)
+    reason = ""
+    padding_id = network.module.config.pad_token_id
+    for first_position in [0] if padding_id is None else [0, padding_id + 1]:
+        try:
+            encoder = packed_encoder(network.module, network.device, first_position)
+            found = encoder.encode(batch)
+        except (UnsupportedModel, TypeError, ValueError, RuntimeError, IndexError, KeyError) as error:
+            reason = reason or f"packing is not possible: {error}".partition("\n")[0]
+            continue
+        difference = float((found - expected).abs().max() / expected.abs().max())
+        if difference <= TOLERANCES[network.dtype]:
+            return Choice(encoder)
+        reason = reason or f"packed vectors differ from stock ones by {difference:.1e} of the largest"
+    use_attention(network.module, STOCK)
+    logger.warning("%s runs padded: %s", type(network.module).__name__, reason)
+    return Choice(padded, reason)
+
+
+def _probes(config: Any, window: int) -> list[TokenSequence]:  # noqa: ANN401 - a transformers configuration
+    """Make sequences to try: short ones, and one longer than the local window and its blocks."""
+    local = max((int(getattr(config, name, None) or 0) for name in ("sliding_window", "local_attention")), default=0)
+    lengths = [min(length, window) for length in (*_LENGTHS, max(_LONG, 2 * local + 300 if local else 0))]
+    generator = np.random.default_rng(0)
+    nothing = np.zeros(0, dtype=np.int64)
+    special = {getattr(config, name, None) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
+    ordinary = np.array([token for token in range(min(config.vocab_size, 30_000)) if token not in special])
+    return [TokenSequence(generator.choice(ordinary, length), nothing, nothing, nothing) for length in lengths]
