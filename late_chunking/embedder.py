@@ -9,13 +9,13 @@ import numpy.typing as npt
 from late_chunking.boundaries import Chunking
 from late_chunking.boundaries.strategy import CallerSpans
 from late_chunking.documents import Document, EmbeddedDocument, FailedDocument, Span
-from late_chunking.encoding.encoder import Encoder
+from late_chunking.encoding.device import default_batch_tokens
 from late_chunking.encoding.head import Head
 from late_chunking.encoding.model import Network
-from late_chunking.encoding.packing import PackedBatch, pack
-from late_chunking.encoding.pooling import pool_sums
+from late_chunking.encoding.packing import Cost, pack
+from late_chunking.encoding.reader import Reader
 from late_chunking.encoding.selfcheck import choose_encoder
-from late_chunking.errors import EmptyInput, InvalidInput, InvalidParameter, NonFiniteVector
+from late_chunking.errors import DeviceError, EmptyInput, InvalidInput, InvalidParameter, NonFiniteVector
 from late_chunking.info import ModelInfo
 from late_chunking.pending import DocumentQueue, PendingDocument
 from late_chunking.planning import DocumentPlan, Planner, Request
@@ -26,8 +26,6 @@ Outcome = EmbeddedDocument | FailedDocument
 
 DEFAULT_STRATEGY: Final = "recursive"
 ON_ERROR: Final = ("raise", "yield")
-_CPU_BATCH_TOKENS: Final = 2_048
-_DEVICE_BATCH_TOKENS: Final = 32_768
 
 
 class LateChunker:
@@ -57,9 +55,11 @@ class LateChunker:
         )
         self.head = Head.load(self.planner.folder, self.network.hidden_size, normalize=self.settings.normalize)
         self.choice = choose_encoder(self.network, self.planner.folder.window)
-        self.encoder: Encoder = self.choice.encoder
-        default = _CPU_BATCH_TOKENS if self.network.device.type == "cpu" else _DEVICE_BATCH_TOKENS
-        self.batch_tokens = self.settings.max_batch_tokens or default
+        self.reader = Reader(self.choice.encoder, self.network.device)
+        self.cost = Cost.of(self.network.module.config)
+        self.batch_tokens = self.settings.max_batch_tokens or default_batch_tokens(self.network.device)
+        if self.settings.deterministic:
+            self.batch_tokens = 1  # every sequence goes alone
 
     def embed(
         self,
@@ -192,13 +192,10 @@ class LateChunker:
         document that fails takes its place as a `FailedDocument`, as do those that are given.
         """
         queue = DocumentQueue(plans)
-        for items in pack(queue.sequences(), self.batch_tokens):
-            batch = PackedBatch.of([item.sequence for item in items])
-            hidden = self.encoder.encode(batch)  # [T, D]
-            sums = pool_sums(hidden, batch).cpu().numpy()  # [B, D]
-            bounds = np.cumsum([0, *(len(item.sequence.rows) for item in items)])
-            for item, start, end in zip(items, bounds, bounds[1:], strict=False):
-                item.document.add(item.sequence, sums[start:end])
+        for batch in pack(queue.sequences(), self.batch_tokens, self.cost):
+            results = self.reader.read([item.sequence for item in batch])
+            for item, result in zip(batch, results, strict=True):
+                item.document.add(item.sequence, result)
             yield from map(self._finish, queue.done())
         yield from map(self._finish, queue.done())
 
@@ -236,15 +233,17 @@ class LateChunker:
         if isinstance(pending, FailedDocument):
             return pending
         plan = pending.plan
+        named = f"document {plan.index} ({plan.document.id!r})"
+        if pending.error is not None:
+            error: DeviceError = type(pending.error)(f"{named}: {pending.error}")
+            return FailedDocument(plan.document.id, plan.index, error)
         if not plan.chunks:
             vectors: Vectors = np.zeros((0, self.head.dimensions), dtype=np.float32)
         else:
             vectors = self.head.finish(pending.sums / plan.pooled[:, None])
         if not np.isfinite(vectors).all():
             broken = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            error = NonFiniteVector(
-                f"document {plan.index} ({plan.document.id!r}): the vector of chunk {broken} is not finite"
-            )
+            error = NonFiniteVector(f"{named}: the vector of chunk {broken} is not finite")
             return FailedDocument(plan.document.id, plan.index, error)
         return EmbeddedDocument(
             plan.document, plan.index, plan.chunks, vectors, plan.token_count, len(plan.sequences), plan.mode

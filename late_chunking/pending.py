@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from late_chunking.documents import FailedDocument
 from late_chunking.encoding.sequences import TokenSequence
+from late_chunking.errors import DeviceError
 from late_chunking.planning import DocumentPlan
 
 
@@ -19,23 +20,30 @@ class PendingDocument:
     Attributes:
         plan: the document.
         sums: float32 [C, D], sums of token vectors so far; [0, 0] before the first.
-        missing: sequences not read yet.
+        missing: sequences not read yet; 0 for a document that failed.
+        error: why it failed.
     """
 
     plan: DocumentPlan
     sums: npt.NDArray[np.float32] = field(init=False)
     missing: int = field(init=False)
+    error: DeviceError | None = None
 
     def __post_init__(self) -> None:
         """Begin with nothing read."""
         self.sums = np.zeros((0, 0), dtype=np.float32)
         self.missing = len(self.plan.sequences)
 
-    def add(self, sequence: TokenSequence, sums: npt.NDArray[np.float32]) -> None:
-        """Take in what one sequence adds to the rows it names. Sums are [B, D]."""
+    def add(self, sequence: TokenSequence, result: npt.NDArray[np.float32] | DeviceError) -> None:
+        """Take in what one sequence adds to the rows it names, [B, D], or that it could not be read."""
+        if self.error is not None:
+            return
+        if isinstance(result, DeviceError):
+            self.error, self.missing = result, 0
+            return
         if not len(self.sums):
-            self.sums = np.zeros((len(self.plan.chunks), sums.shape[1]), dtype=np.float32)
-        self.sums[sequence.rows] += sums
+            self.sums = np.zeros((len(self.plan.chunks), result.shape[1]), dtype=np.float32)
+        self.sums[sequence.rows] += result
         self.missing -= 1
 
 
@@ -64,7 +72,8 @@ class DocumentQueue:
             document = PendingDocument(plan)
             self._waiting.append(document)
             for sequence in plan.sequences:
-                yield PendingSequence(sequence, document)
+                if document.error is None:
+                    yield PendingSequence(sequence, document)
 
     def done(self) -> Iterator[PendingDocument | FailedDocument]:
         """Give, and forget, the documents at the front of the queue that need no more reading."""

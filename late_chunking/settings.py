@@ -27,6 +27,8 @@ class Settings:
         max_document_tokens: a document with more is refused.
         max_batch_tokens: tokens the encoder reads in one batch; by default 2,048 on a CPU and
             32,768 elsewhere. Changes speed and memory, never a vector beyond rounding.
+        deterministic: read every sequence in a batch of its own, so that a document's vectors
+            are the same to the bit whatever is embedded beside it; slower for short texts.
         prompts: ``query`` and ``document`` prompts instead of the model's own.
         special_tokens: ``"edge"`` pools special tokens and prompt into the spans at the text's
             edges, as the model's own pooling does; ``"exclude"`` leaves them out.
@@ -43,6 +45,7 @@ class Settings:
     window_overlap: int | None = None
     max_document_tokens: int = 131_072
     max_batch_tokens: int | None = None
+    deterministic: bool = False
     prompts: Mapping[str, str] | None = None
     special_tokens: str = "edge"
     normalize: bool = True

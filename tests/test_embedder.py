@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from late_chunking import Document, FailedDocument, LateChunker, errors
 from late_chunking.encoding.packing import PackedBatch
+from late_chunking.encoding.reader import Reader
 from tests.models import save_folder
 from tests.reference import Reference
 from tests.text import nasty_text
@@ -328,14 +330,16 @@ def test_a_stream_reads_ahead_by_a_batch_at_most(embedded: LateChunker) -> None:
 
 def test_a_vector_that_is_not_finite_fails_its_document_alone(embedded: LateChunker) -> None:
     chunker = LateChunker("embedded", device="cpu", max_batch_tokens=1)
-    inner = chunker.encoder
+    inner = chunker.reader.encoder
 
     class Broken:
-        def encode(self, batch: PackedBatch):
+        name = "broken"
+
+        def encode(self, batch: PackedBatch) -> torch.Tensor:
             hidden = inner.encode(batch)
             return hidden * float("nan") if len(batch.ids) == 5 else hidden
 
-    chunker.encoder = Broken()
+    chunker.reader = Reader(Broken(), chunker.network.device)
     outcomes = list(chunker.embed_many(["one two", "one two three", "four"], on_error="yield"))
     assert [type(outcome).__name__ for outcome in outcomes] == [
         "EmbeddedDocument",

@@ -80,12 +80,15 @@ def packed_attention(
     Raises:
         UnsupportedModel: if the layer asks for anything else, such as a soft cap or sinks.
     """
-    asked = {name: argument for name, argument in others.items() if name not in _HARMLESS and not _nothing(argument)}
-    if attention_mask is not None:
-        asked["attention_mask"] = attention_mask
-    if dropout or getattr(module, "is_causal", False) or asked or packed_lengths is None:
-        reasons = [*asked, *(["dropout"] if dropout else []), *(["is_causal"] if not asked else [])]
-        raise UnsupportedModel(f"{type(module).__name__} asks for attention that is not packed: {', '.join(reasons)}")
+    if packed_lengths is None:
+        raise UnsupportedModel(f"{type(module).__name__} does not hand on the bounds of the sequences")
+    asked = {**others, "attention_mask": attention_mask, "dropout": dropout or None}
+    asked["is_causal"] = asked.get("is_causal") or getattr(module, "is_causal", None)
+    unknown = [name for name, argument in asked.items() if name not in _HARMLESS and not _nothing(argument)]
+    if unknown:
+        raise UnsupportedModel(
+            f"{type(module).__name__} asks for more than packed attention does: {', '.join(unknown)}"
+        )
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)

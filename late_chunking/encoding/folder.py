@@ -248,9 +248,15 @@ def _window(
         return min(known)
     if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
         raise InvalidParameter(f"window must be an integer of at least 1, got {asked!r}")
-    if positions and 0 < positions < asked:
+    if positions and 0 < positions < asked and not _stretches(config):
         raise InvalidParameter(f"window {asked} is more than the {positions} positions of {name}")
     return asked
+
+
+def _stretches(config: Mapping[str, Any]) -> bool:
+    """Tell whether a model's rotary positions are made for texts beyond its table of positions."""
+    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    return (scaling.get("rope_type") or scaling.get("type") or "default") != "default"
 
 
 def _read_json(path: Path, *, default: Any) -> Any:  # noqa: ANN401 - JSON

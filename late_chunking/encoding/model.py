@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import torch
-from accelerate import PartialState
 from transformers import AutoModel
 from transformers.utils import logging as transformers_logging
 
+from late_chunking.encoding.device import find_device
 from late_chunking.encoding.folder import ModelFolder
 from late_chunking.errors import InvalidParameter, ModelNotFound, UnsupportedModel
 
@@ -96,22 +96,6 @@ class Network:
         first = self.module(input_ids=ids, attention_mask=mask).last_hidden_state[0, 0]  # [D]
         second = self.module(input_ids=other, attention_mask=mask).last_hidden_state[0, 0]
         return bool(torch.allclose(first.float(), second.float(), rtol=1e-5, atol=1e-6))
-
-
-def find_device(name: str | None) -> torch.device:
-    """Give the device of a name, or the one that accelerate finds for this process.
-
-    Raises:
-        InvalidParameter: if there is no such device here.
-    """
-    if name is None:
-        return torch.device(PartialState().device)
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InvalidParameter(f"device {name!r} cannot be used here: {_first_line(error)}") from error
-    return device
 
 
 @contextmanager

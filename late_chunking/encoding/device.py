@@ -1,0 +1,46 @@
+"""What depends on the device beside attention: finding it, its batches, its memory running out."""
+
+import torch
+from accelerate import PartialState
+
+from late_chunking.errors import InvalidParameter
+
+# Measured with MiniLM on two cores: larger batches leave the cache, smaller ones pay the calls.
+_CPU_BATCH_TOKENS = 2_048
+_DEVICE_BATCH_TOKENS = 32_768
+_CPU_EXHAUSTED = ("can't allocate memory", "not enough memory")
+
+
+def find_device(name: str | None) -> torch.device:
+    """Give the device of a name, or the one that accelerate finds for this process.
+
+    Raises:
+        InvalidParameter: if there is no such device here.
+    """
+    if name is None:
+        return torch.device(PartialState().device)
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InvalidParameter(f"device {name!r} cannot be used here: {reason}") from error
+    return device
+
+
+def default_batch_tokens(device: torch.device) -> int:
+    """Give the token budget of a batch where none is set."""
+    return _CPU_BATCH_TOKENS if device.type == "cpu" else _DEVICE_BATCH_TOKENS
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Tell whether an error says that the device's memory is exhausted."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _CPU_EXHAUSTED)
+
+
+def release_memory(device: torch.device) -> None:
+    """Give cached memory back to the device, so that a smaller batch finds room."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
