@@ -1,6 +1,7 @@
 """The vectors: against a plain reference, against sentence-transformers, and against themselves."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -347,3 +348,47 @@ def test_a_vector_that_is_not_finite_fails_its_document_alone(embedded: LateChun
         "EmbeddedDocument",
     ]
     assert "not finite" in str(outcomes[1].error)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("windows", [1, 2, 3, 10, 100])
+def test_documents_of_many_windows_are_read_as_the_reference_reads_them(windows: int) -> None:
+    chunker = LateChunker("embedded", device="cpu", window=32, window_overlap=7)
+    reference = Reference(chunker.planner.folder.transformer)
+    text = " ".join(f"word {number} of many" for number in range(12 * windows))
+    text = text[:60] if windows == 1 else text
+    spans = [chunk.span for chunk in chunker.embed(text, strategy="tokens", size=11, overlap=4).chunks]
+    spans += [(0, len(text)), (len(text) // 3, 2 * len(text) // 3), (0, len(text) // 2)]
+    tokens = chunker.planner.tokenizer.tokenize(text)
+    spans = [span for span in spans if ((tokens.anchors >= span[0]) & (tokens.anchors < span[1])).any()]
+    embedded = chunker.embed(text, spans=spans)
+    assert windows == 1 or embedded.windows >= windows
+    expected = reference.embed(text, spans, window=32, overlap=7)
+    np.testing.assert_allclose(embedded.vectors, expected, atol=TOLERANCE)
+
+
+def test_a_document_that_fits_is_the_same_in_a_shorter_window(embedded: LateChunker) -> None:
+    text = TEXT[:300]
+    expected = embedded.embed(text, strategy="tokens", size=9, overlap=2)
+    tokens = expected.token_count
+    for window in (tokens + 2, tokens + 3, 512):
+        short = LateChunker("embedded", device="cpu", window=window)
+        found = short.embed(text, strategy="tokens", size=9, overlap=2)
+        assert found.windows == 1
+        np.testing.assert_allclose(found.vectors, expected.vectors, atol=1e-6)
+    assert LateChunker("embedded", device="cpu", window=tokens + 1).embed(text).windows == 2
+
+
+def test_threads_share_a_chunker(embedded: LateChunker) -> None:
+    texts = [f"{TEXT[: 40 + 7 * number]} {number}" for number in range(24)]
+    expected = [embedded.embed(text, strategy="sentences").vectors for text in texts]
+    with ThreadPoolExecutor(6) as pool:
+        found = pool.map(lambda text: embedded.embed(text, strategy="sentences").vectors, texts)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_no_length_gives_a_vector_that_is_not_finite(chunker: LateChunker) -> None:
+    for words in range(1, 140):
+        embedded = chunker.embed("salt " * words, strategy="tokens", size=5)
+        assert np.isfinite(embedded.vectors).all()
+        np.testing.assert_allclose(np.linalg.norm(embedded.vectors, axis=1), 1, atol=1e-5)

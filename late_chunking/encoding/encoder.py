@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 import torch
 
-from late_chunking.encoding.attention import PACKED, PackedLengths
+from late_chunking.encoding.attention import PACKED, PackedLengths, register
 from late_chunking.encoding.packing import PackedBatch
 
 STOCK: Final = "sdpa"
@@ -115,6 +115,7 @@ def use_attention(network: Any, name: str) -> None:  # noqa: ANN401 - a transfor
 
 def packed_encoder(network: Any, device: torch.device, first_position: int) -> PackedEncoder:  # noqa: ANN401
     """Switch a network to our attention, and wrap it."""
+    register()
     use_attention(network, PACKED)
     return PackedEncoder(network, device, first_position)
 

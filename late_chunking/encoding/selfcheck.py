@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from late_chunking.encoding.attention import register
 from late_chunking.encoding.encoder import STOCK, Encoder, PaddedEncoder, packed_encoder, use_attention
 from late_chunking.encoding.model import Network
 from late_chunking.encoding.packing import PackedBatch
@@ -49,7 +48,6 @@ def choose_encoder(network: Network, window: int) -> Choice:
         window: the longest sequence it may read.
     """
     stateful = make_stateless(network.module)
-    register()
     sequences = _probes(network.module.config, window)
     use_attention(network.module, STOCK)
     padded = PaddedEncoder(network.module, network.device, equal_lengths=stateful)

@@ -1,0 +1,125 @@
+"""Networks of ModernBERT's shapes with random weights, and ways to run them, for measurements.
+
+Imported by the scripts beside it. Speed does not depend on the weights' values.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+import numpy as np
+import torch
+from transformers import ModernBertConfig, ModernBertModel
+
+from late_chunking.encoding.encoder import STOCK, packed_encoder, use_attention
+from late_chunking.encoding.model import Network
+from late_chunking.encoding.packing import Cost, pack
+from late_chunking.encoding.reader import Reader
+from late_chunking.encoding.sequences import TokenSequence
+
+VOCABULARY = 50_368
+_FIRST_ORDINARY = 1_000
+
+
+class Item:
+    """A sequence on its own, as the packing takes it."""
+
+    def __init__(self, sequence: TokenSequence) -> None:
+        """Hold a sequence."""
+        self.sequence = sequence
+
+
+def modernbert(layers: int, width: int, device: torch.device, dtype: torch.dtype, window: int = 8192) -> Network:
+    """Make a ModernBERT: every third layer sees everything, the others 128 tokens."""
+    torch.manual_seed(0)
+    config = ModernBertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=width,
+        intermediate_size=width * 3 // 2,
+        num_hidden_layers=layers,
+        num_attention_heads=width // 64,
+        max_position_embeddings=window,
+    )
+    network = ModernBertModel(config).eval().requires_grad_(False).to(device, dtype)
+    return Network(network, device, dtype, width)
+
+
+def documents(lengths: Sequence[int], chunk: int = 128, seed: int = 0) -> list[TokenSequence]:
+    """Make documents of random tokens, each cut into chunks of so many tokens."""
+    generator = np.random.default_rng(seed)
+    made = []
+    for length in lengths:
+        offsets = np.arange(0, length, chunk)
+        ids = generator.integers(_FIRST_ORDINARY, VOCABULARY, length)
+        made.append(TokenSequence(ids, np.arange(len(offsets)), np.arange(length), offsets))
+    return made
+
+
+def pieces(sequences: Sequence[TokenSequence], chunk: int = 128) -> list[TokenSequence]:
+    """Cut documents into chunks that are read alone."""
+    nothing = np.zeros(1, dtype=np.int64)
+    made = []
+    for sequence in sequences:
+        for start in range(0, len(sequence), chunk):
+            ids = sequence.ids[start : start + chunk]
+            made.append(TokenSequence(ids, nothing, np.arange(len(ids)), nothing))
+    return made
+
+
+def run_packed(network: Network, sequences: Sequence[TokenSequence], budget: int) -> Callable[[], None]:
+    """Give our way through sequences: packed to a budget, pooled, sums on the host."""
+
+    def run() -> None:
+        reader = Reader(packed_encoder(network.module, network.device, 0), network.device)
+        cost = Cost.of(network.module.config)
+        for batch in pack((Item(sequence) for sequence in sequences), budget, cost):
+            reader.read([item.sequence for item in batch])
+
+    return run
+
+
+def run_stock(network: Network, sequences: Sequence[TokenSequence], rows: int) -> Callable[[], None]:
+    """Give the stock way: so many documents a batch, padded to the longest, scaled-dot-product attention.
+
+    Gives token vectors on the device; nothing is pooled, in its favour.
+    """
+
+    @torch.inference_mode()
+    def run() -> None:
+        use_attention(network.module, STOCK)
+        for first in range(0, len(sequences), rows):
+            batch = sequences[first : first + rows]
+            ids = torch.zeros(len(batch), max(len(one) for one in batch), dtype=torch.int64)
+            mask = torch.zeros_like(ids)
+            for row, one in enumerate(batch):
+                ids[row, : len(one)] = torch.from_numpy(one.ids)
+                mask[row, : len(one)] = 1
+            network.module(input_ids=ids.to(network.device), attention_mask=mask.to(network.device))
+
+    return run
+
+
+def seconds(run: Callable[[], None], device: torch.device) -> float:
+    """Time one run, the device's work included."""
+    synchronize(device)
+    begun = time.perf_counter()
+    run()
+    synchronize(device)
+    return time.perf_counter() - begun
+
+
+def alternating(runs: Sequence[Callable[[], None]], device: torch.device, times: int) -> list[float]:
+    """Time several ways in turn, once to warm up and then so often; give each one's median."""
+    taken: list[list[float]] = [[] for _ in runs]
+    for turn in range(times + 1):
+        for place, run in enumerate(runs):
+            spent = seconds(run, device)
+            if turn:
+                taken[place].append(spent)
+    return [median(each) for each in taken]
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for the device."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
