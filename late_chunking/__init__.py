@@ -1,6 +1,7 @@
 """Late chunking: embed a whole document once, then pool the token vectors of each chunk."""
 
 from late_chunking import errors
+from late_chunking.boundaries import Recursive, Sentences, Tokens
 from late_chunking.documents import Chunk, Document, EmbeddedDocument, FailedDocument, Span
 from late_chunking.embedder import LateChunker
 from late_chunking.errors import LateChunkingError
@@ -15,7 +16,10 @@ __all__ = [
     "FailedDocument",
     "LateChunker",
     "LateChunkingError",
+    "Recursive",
+    "Sentences",
     "Settings",
     "Span",
+    "Tokens",
     "errors",
 ]

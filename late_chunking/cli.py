@@ -4,15 +4,16 @@ Exit codes: 0 done, 2 wrong usage or bad input, 1 anything else.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from late_chunking import display
+from late_chunking import __version__, display
 from late_chunking.dependencies import require
 from late_chunking.documents import EmbeddedDocument
 from late_chunking.embedder import DEFAULT_STRATEGY, LateChunker
@@ -24,9 +25,9 @@ from late_chunking.records import chunk_record, document_record, embedded_record
 from late_chunking.settings import DEFAULT_MODEL, Settings
 
 app = typer.Typer(
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Embed documents chunk by chunk, each chunk's vector having read the whole document.",
 )
 
@@ -46,13 +47,17 @@ Mode = Annotated[str, typer.Option(help="late: read the document, then pool. nai
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines, one document a line.")]
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def configure(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Say the version, and end.")] = False,
 ) -> None:
-    """Keep the options that hold for every command."""
-    context.obj = {"debug": debug}
+    """Take the options that hold for every command; `main` looks for --debug."""
+    if version:
+        typer.echo(f"late-chunking {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command()
@@ -63,6 +68,7 @@ def compare(
     size: Size = None,
     overlap: Overlap = None,
     options: Options = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Show only the best so many of each side.")] = None,
     model: Model = DEFAULT_MODEL,
     revision: Revision = None,
     device: Device = None,
@@ -82,7 +88,7 @@ def compare(
         ]
         _print_json(document_record(document, 0, chunks, tokens=late.token_count, windows=late.windows, query=query))
     else:
-        display.print_comparison(late, query, scores["late"], scores["naive"])
+        display.print_comparison(late, query, scores, top)
 
 
 @app.command()
@@ -137,7 +143,8 @@ def embed(
             pass
         return
     count = write_parquet(out, embedded, dimensions=chunker.head.dimensions, model=model)
-    display.console_error.print(f"{count} vectors of {chunker.head.dimensions} dimensions → {out}")
+    vectors = display.counted(count, "vector")
+    display.console_error.print(f"{vectors} of {chunker.head.dimensions} dimensions → {display.escape(str(out))}")
 
 
 @app.command()
@@ -200,12 +207,26 @@ def serve(
 def main() -> None:
     """Run the command line; an error of ours is one line on stderr, and an exit code."""
     try:
-        app()
-    except LateChunkingError as error:
-        if "--debug" in sys.argv:
+        sys.exit(app(standalone_mode=False) or 0)
+    except typer.Abort:
+        _fail("interrupted", 1)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        usage = getattr(error, "format_message", None)
+        if "--debug" in sys.argv or not (usage or isinstance(error, LateChunkingError | OSError)):
             raise
-        display.console_error.print(f"[bold red]error:[/] {display.escape(_one_line(error))}", soft_wrap=True)
-        sys.exit(2 if isinstance(error, InvalidInput | ModelNotFound | UnsupportedModel) else 1)
+        wrong_input = usage or isinstance(error, InvalidInput | ModelNotFound | UnsupportedModel)
+        _fail(usage() if usage else str(error), 2 if wrong_input else 1)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    """End with one line on stderr."""
+    line = " ".join(message.split())
+    display.console_error.print(f"[bold red]error:[/] {display.escape(line)}", soft_wrap=True)
+    sys.exit(code)
 
 
 def _parameters(size: int | None, overlap: int | None, options: list[str] | None) -> dict[str, Any]:
@@ -218,11 +239,14 @@ def _parameters(size: int | None, overlap: int | None, options: list[str] | None
                 raise ValueError("NAME=JSON is needed")
             parameters[name] = json.loads(value)
         except ValueError as error:
-            raise InvalidParameter(f'--set {option}: {error}; a string needs quotes: {name}="…"') from error
-    if size is not None:
-        parameters["size"] = size
-    if overlap is not None:
-        parameters["overlap"] = overlap
+            hint = f"a string needs quotes of its own: --set '{name}=\"…\"'"
+            raise InvalidParameter(f"--set {option}: {error}; {hint}") from error
+    for name, given in (("size", size), ("overlap", overlap)):
+        if given is None:
+            continue
+        if name in parameters:
+            raise InvalidParameter(f"{name} is given twice: --{name} {given} and --set {name}={parameters[name]}")
+        parameters[name] = given
     return parameters
 
 
@@ -245,8 +269,3 @@ def _echoing(embedded: Iterable[EmbeddedDocument]) -> Iterator[EmbeddedDocument]
 def _print_json(record: dict[str, Any]) -> None:
     """Print one record on one line."""
     typer.echo(json.dumps(record, ensure_ascii=False))
-
-
-def _one_line(error: Exception) -> str:
-    """Give an error's text on one line."""
-    return " ".join(str(error).split())

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from late_chunking.documents import Chunk, Document, EmbeddedDocument
 
-__all__ = ["console_error", "escape", "print_chunks", "print_comparison", "print_info", "progress"]
+__all__ = ["console_error", "counted", "escape", "print_chunks", "print_comparison", "print_info", "progress"]
 
 console = Console(highlight=False)
 console_error = Console(stderr=True, highlight=False)
@@ -30,40 +30,50 @@ def progress(documents: Iterable[Document], total: int) -> Iterator[Document]:
             bar.advance(task)
 
 
-def print_comparison(embedded: EmbeddedDocument, query: str, late: Scores, naive: Scores) -> None:
-    """Print each chunk with its two similarities to the query, and its rank by each.
+def print_comparison(
+    embedded: EmbeddedDocument, query: str, scores: Mapping[str, Scores], top: int | None = None
+) -> None:
+    """Print each chunk with its similarities to a query and its ranks by them, then the best chunks.
 
     Args:
         embedded: the document.
         query: what the similarities are to.
-        late: [C].
-        naive: [C].
+        scores: [C], by mode.
+        top: show only chunks among the best so many by either mode.
     """
-    table = Table(title=f"similarity to “{escape(query)}”, and rank", title_justify="left", expand=True)
+    ranks = {mode: _ranks(each) for mode, each in scores.items()}
+    table = Table(title=f"similarity to “{escape(query)}”", title_justify="left", expand=True)
     table.add_column("chunk", justify="right")
     table.add_column("text", ratio=1, no_wrap=True, overflow="ellipsis")
-    for name in ("late", "", "naive", ""):
-        table.add_column(name, justify="right")
-    late_ranks, naive_ranks = _ranks(late), _ranks(naive)
+    for mode in scores:
+        table.add_column(mode, justify="right")
+        table.add_column("rank", justify="right")
     for chunk in embedded.chunks:
+        places = {mode: rank[chunk.index] for mode, rank in ranks.items()}
+        if top is not None and min(places.values()) > top:
+            continue
         cells = []
-        for scores, ranks in ((late, late_ranks), (naive, naive_ranks)):
-            style = "bold green" if ranks[chunk.index] == 1 else "default"
-            cells += [f"[{style}]{scores[chunk.index]:.3f}[/]", f"[dim]{ranks[chunk.index]}[/]"]
+        for mode, each in scores.items():
+            style = "bold green" if places[mode] == 1 else "default"
+            cells += [f"[{style}]{each[chunk.index]:.3f}[/]", f"[{style}]{places[mode]}[/]"]
         table.add_row(str(chunk.index), escape(" ".join(chunk.text.split())), *cells)
     console.print(table)
+    for mode, rank in ranks.items():
+        for chunk in embedded.chunks:
+            if rank[chunk.index] == 1:
+                console.print(f"[green]best by {mode}:[/] {escape(chunk.text)}", soft_wrap=True)
     console.print(
-        f"{len(embedded.chunks)} chunks of {escape(embedded.id)}, "
-        f"{embedded.token_count} tokens read in {_counted(embedded.windows, 'window')}"
+        f"{counted(len(embedded.chunks), 'chunk')} of {escape(embedded.id)}, "
+        f"{counted(embedded.token_count, 'token')} read in {counted(embedded.windows, 'window')}"
     )
 
 
 def print_chunks(document: Document, chunks: Sequence[Chunk]) -> None:
     """Print a document's chunks, each under a line with its place and size."""
-    console.print(f"[bold]{escape(document.id)}[/]: {_counted(len(chunks), 'chunk')}", soft_wrap=True)
+    console.print(f"[bold]{escape(document.id)}[/]: {counted(len(chunks), 'chunk')}", soft_wrap=True)
     for chunk in chunks:
         place = f"[{chunk.span.start}, {chunk.span.end})"
-        size = _counted(chunk.token_count, "token")
+        size = counted(chunk.token_count, "token")
         parent = f"  parent {chunk.parent}" if chunk.parent else ""
         console.print(f"[cyan]── {chunk.index}  {escape(place)}  {size}{parent}[/]", soft_wrap=True)
         console.print(escape(chunk.text), soft_wrap=True)
@@ -74,7 +84,7 @@ def print_info(found: Mapping[str, Any]) -> None:
     table = Table(show_header=False, box=None)
     for name, value in found.items():
         if name != "notes":
-            table.add_row(f"[cyan]{name}[/]", escape(repr(value) if name.endswith("_prompt") else str(value)))
+            table.add_row(f"[cyan]{name}[/]", escape(_shown(name, value)))
     console.print(table)
     for note in found["notes"]:
         console.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
@@ -87,6 +97,13 @@ def _ranks(scores: Scores) -> list[int]:
     return [int(rank) for rank in ranks]
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
     """Give a number and its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _shown(name: str, value: object) -> str:
+    """Give a value for people: prompts in quotes, since their spaces matter."""
+    if name.endswith("_prompt") and value:
+        return f"“{value}”"
+    return "–" if value in (None, "") else str(value)

@@ -48,18 +48,19 @@ class Document:
 
     def __post_init__(self) -> None:
         """Check what every later stage relies on."""
+        named = f"document {self.id!r}: " if self.id else ""
         if not isinstance(self.text, str):
-            raise InvalidDocument(f"document {self.id!r}: text must be a string, got {type(self.text).__name__}")
+            raise InvalidDocument(f"{named}text must be a string, got {type(self.text).__name__}")
         if not isinstance(self.id, str):
-            raise InvalidDocument(f"document {self.id!r}: id must be a string, got {type(self.id).__name__}")
+            raise InvalidDocument(f"{named}id must be a string, got {type(self.id).__name__}")
         if self.spans is not None and self.chunking is not None:
-            raise InvalidDocument(f"document {self.id!r}: give either spans or chunking, not both")
+            raise InvalidDocument(f"{named}give either spans or chunking, not both")
         try:
             encoded = self.text.encode()
         except UnicodeEncodeError as error:
             surrogate = f"U+{ord(self.text[error.start]):04X}"
             raise InvalidDocument(
-                f"document {self.id!r}: character {error.start} is {surrogate}, a lone surrogate, not text"
+                f"{named}character {error.start} is {surrogate}, a lone surrogate, not text"
             ) from None
         if not self.id:
             object.__setattr__(self, "id", f"sha256-{hashlib.sha256(encoded).hexdigest()[:16]}")
@@ -126,6 +127,13 @@ class EmbeddedDocument:
     def id(self) -> str:
         """The document's id."""
         return self.document.id
+
+    def __repr__(self) -> str:
+        """Name it by its measures; text and vectors would fill pages."""
+        return (
+            f"EmbeddedDocument(id={self.id!r}, chunks={len(self.chunks)}, vectors={self.vectors.shape}, "
+            f"token_count={self.token_count}, windows={self.windows}, mode={self.mode!r})"
+        )
 
 
 @dataclass(frozen=True, slots=True)

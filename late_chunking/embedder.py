@@ -15,7 +15,14 @@ from late_chunking.encoding.model import Network
 from late_chunking.encoding.packing import Cost, pack
 from late_chunking.encoding.reader import Reader
 from late_chunking.encoding.selfcheck import choose_encoder
-from late_chunking.errors import DeviceError, EmptyInput, InvalidInput, InvalidParameter, NonFiniteVector
+from late_chunking.errors import (
+    DeviceError,
+    EmptyInput,
+    InvalidDocument,
+    InvalidInput,
+    InvalidParameter,
+    NonFiniteVector,
+)
 from late_chunking.info import ModelInfo
 from late_chunking.pending import DocumentQueue, PendingDocument
 from late_chunking.planning import DocumentPlan, Planner, Request
@@ -136,12 +143,14 @@ class LateChunker:
             mode: as for `embed`.
             on_overflow: as for `embed`.
             on_error: ``"raise"`` at a document that fails, or ``"yield"`` a `FailedDocument`
-                in its place.
+                in its place. What the iterable itself raises ends the stream either way.
             **parameters: as for `embed`.
 
         Raises:
             InvalidParameter: at once, if an option is wrong.
         """
+        if isinstance(documents, str | Document):
+            raise InvalidParameter("documents must be several; embed takes a single one")
         if on_error not in ON_ERROR:
             raise InvalidParameter(f"on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}")
         chunking = _chunking(strategy, None, parameters)
@@ -150,6 +159,8 @@ class LateChunker:
 
     def embed_query(self, text: str, *, on_overflow: str = "window") -> Vectors:
         """Embed a query, with the model's query prompt. Gives float32 [D]."""
+        if isinstance(text, str) and not text.strip():
+            raise EmptyInput("the query is empty or white space: it has no vector")
         vector: Vectors = self.embed_texts([text], input_type="query", on_overflow=on_overflow)[0]
         return vector
 
@@ -179,7 +190,7 @@ class LateChunker:
         if isinstance(texts, str) or not texts:
             raise EmptyInput(f"a list of at least one text is needed, got {texts!r}")
         request = Request.of(_whole, input_type=input_type, on_overflow=on_overflow)
-        documents = [Document(text) for text in texts]
+        documents = [_document(text, f"text {index}: ") for index, text in enumerate(texts)]
         for index, document in enumerate(documents):
             if not document.text.strip():
                 raise EmptyInput(f"text {index} is empty or white space: it has no vector")
@@ -212,7 +223,8 @@ class LateChunker:
         """Plan documents one by one, turning what is wrong with one into a `FailedDocument`."""
         for index, given in enumerate(documents):
             try:
-                yield self.planner.plan(_document(given), request, index)
+                document = _document(given, f"document {index}: ")
+                yield self.planner.plan(document, request, index)
             except InvalidInput as error:
                 yield FailedDocument(given.id if isinstance(given, Document) else "", index, error)
 
@@ -250,9 +262,14 @@ class LateChunker:
         )
 
 
-def _document(given: Document | str) -> Document:
-    """Turn a bare text into a document."""
-    return given if isinstance(given, Document) else Document(given)
+def _document(given: Document | str, named: str = "") -> Document:
+    """Turn a bare text into a document, or say what is wrong with it, by its place."""
+    if isinstance(given, Document):
+        return given
+    try:
+        return Document(given)
+    except InvalidDocument as error:
+        raise InvalidDocument(f"{named}{error}") from None
 
 
 def _chunking(

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -72,9 +73,22 @@ def serve(settings: ServerSettings) -> None:
 
     Raises:
         LateChunkingError: if the model cannot be loaded; nothing listens then.
+        OSError: at once, if the address cannot be had.
     """
-    app = create_app(settings, settings.load_chunker())
-    uvicorn.run(app, host=settings.hostname, port=settings.port, log_config=_log_config())
+    address = (settings.hostname, settings.port)
+    family = socket.AF_INET6 if ":" in settings.hostname else socket.AF_INET
+    try:
+        # Taken before the model is loaded, but connections are refused until it is.
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        raise OSError(f"cannot listen on {settings.hostname} port {settings.port}: {error.strerror}") from error
+    with listener:
+        app = create_app(settings, settings.load_chunker())
+        config = uvicorn.Config(app, log_config=_log_config())
+        _logger.info("listening on %s port %s", *listener.getsockname()[:2])
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def _handle_errors(app: FastAPI) -> None:

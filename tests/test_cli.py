@@ -127,16 +127,20 @@ def test_info_says_what_is_in_force() -> None:
         (["chunk", "FILE", "--strategy", "nope"], 2, "unknown strategy 'nope'"),
         (["chunk", "FILE", "--size", "0"], 2, "size must be an integer of at least 1, got 0"),
         (["chunk", "FILE", "--size", "4", "--overlap", "4"], 2, "overlap 4 with size 4"),
-        (["chunk", "FILE", "--size", "x"], 2, "Invalid value"),
+        (["chunk", "FILE", "--size", "x"], 2, "Invalid value for '--size'"),
         (["chunk", "FILE", "--set", "size"], 2, "NAME=JSON is needed"),
-        (["chunk", "FILE", "--set", "unit=chars"], 2, "a string needs quotes"),
+        (["chunk", "FILE", "--set", "unit=chars"], 2, "a string needs quotes of its own"),
         (["chunk", "FILE", "--model", "/no/such"], 2, "'/no/such' is neither"),
         (["chunk", "FOLDER"], 2, "Is a directory"),
         (["embed", "FILE", "--model", "FOLDER"], 2, "is it a model folder?"),
         (["embed", "FILE", "--out", "x.csv"], 2, "must end in .parquet"),
         (["embed", "FILE", "--out", "/no/such/x.parquet"], 2, "there is no folder /no/such"),
         (["embed", "FILE", "--mode", "early"], 2, "mode must be one of"),
-        (["compare", "FILE", "--query", " "], 2, "text 0 is empty"),
+        (["chunk", "FILE", "--size", "4", "--set", "size=5"], 2, "size is given twice: --size 4 and --set size=5"),
+        (["compare", "FILE", "--query", " "], 2, "the query is empty"),
+        (["compare", "FILE"], 2, "Missing option '--query'"),
+        (["serve", "--port", "99999"], 2, "port: input should be less than or equal to 65535, got 99999"),
+        (["serve", "--host", "192.0.2.1"], 1, "cannot listen on 192.0.2.1 port 8080"),
         (["chunk"], 2, "Missing argument"),
         (["frobnicate"], 2, "No such command"),
     ],
@@ -154,8 +158,22 @@ def test_errors_are_one_line_and_an_exit_code(
     printed = capsys.readouterr()
     assert message in " ".join(printed.err.split())
     assert printed.out == ""
-    if printed.err.startswith("error:"):
-        assert printed.err.count("\n") == 1
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+
+
+def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out.startswith("late-chunking 0")
+    for help_arguments in ([], ["--help"], ["embed", "-h"]):
+        assert main(monkeypatch, *help_arguments) == 0
+        assert "Usage" in capsys.readouterr().out
+
+
+def test_compare_can_show_the_best_alone(file: Path) -> None:
+    shown = run("compare", str(file), "--query", "population of Berlin", "--strategy", "sentences", "--top", "1")
+    assert "best by late: Berlin is the capital of Germany." in shown.replace("\ufeff", "")
+    assert "🦊" not in shown
 
 
 def test_debug_shows_the_traceback_and_the_environment_names_the_model(file: Path) -> None:

@@ -280,8 +280,14 @@ def test_wrong_calls_are_refused(embedded: LateChunker) -> None:
     with pytest.raises(errors.EmptyInput, match="list of strategies is empty"):
         embedded.embed("x", strategy=[])
     for empty in ("", " \n"):
-        with pytest.raises(errors.EmptyInput, match="text 0 is empty or white space"):
+        with pytest.raises(errors.EmptyInput, match="the query is empty or white space"):
             embedded.embed_query(empty)
+        with pytest.raises(errors.EmptyInput, match="text 1 is empty or white space"):
+            embedded.embed_texts(["x", empty])
+    with pytest.raises(errors.InvalidParameter, match="embed takes a single one"):
+        embedded.embed_many("abc")
+    (failed,) = embedded.embed_many(["x\ud800"], on_error="yield")
+    assert str(failed.error).startswith("document 0: character 1 is U+D800")  # type: ignore[union-attr]
     with pytest.raises(errors.EmptyInput, match="at least one text"):
         embedded.embed_texts([])
 

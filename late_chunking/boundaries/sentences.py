@@ -27,7 +27,7 @@ _QUOTE_GOES_ON: Final = re.compile(r"[」』](?=[\u3041-\u3096])")
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """Sentences found by sentencex's rules for about 300 languages.
+    """Sentences found by sentencex's rules for about 300 languages; others follow English ones.
 
     Without a `size`, one chunk a sentence. With one, consecutive sentences are packed up to
     `size` units; a sentence larger than that is cut at words. An overlap repeats whole
