@@ -15,7 +15,7 @@ from late_chunking.encoding.alignment import Alignment, align
 from late_chunking.encoding.folder import ModelFolder, read_folder
 from late_chunking.encoding.sequences import TokenSequence, make_sequences
 from late_chunking.encoding.tokens import TokenizedText, Tokenizer
-from late_chunking.encoding.windows import Windows, plan_windows
+from late_chunking.encoding.windows import DEFAULT_OVERLAP, Windows, plan_windows
 from late_chunking.errors import DocumentTooLong, InvalidInput, InvalidParameter, InvalidSpan
 from late_chunking.settings import Settings
 
@@ -203,7 +203,7 @@ class Planner:
         window = self.folder.window
         capacity = window - self.tokenizer.special_count - len(tokens.prompt_ids)
         overlap = self.settings.window_overlap
-        overlap = capacity // 4 if overlap is None else overlap
+        overlap = int(capacity * DEFAULT_OVERLAP) if overlap is None else overlap
         if capacity < 1 or overlap >= capacity:
             raise InvalidParameter(
                 f"a window of {window} tokens leaves {capacity} for the text after {self.tokenizer.special_count} "
