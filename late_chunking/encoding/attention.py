@@ -142,7 +142,8 @@ def per_sequence_attention(
         if window is None or length <= window + 1:
             out.copy_(F.scaled_dot_product_attention(q, k, v, scale=scale))
         else:
-            _local_attention(q, k, v, out, scale, window)
+            for row in range(len(q)):
+                _local_attention(q[row], k[row], v[row], out[row], scale, window)
     return attended
 
 
@@ -154,15 +155,33 @@ def _local_attention(
     scale: float,
     window: int,
 ) -> None:
-    """Attend within a band, block by block, so that the cost is length × window. All [n, H, L, d]."""
-    length = query.shape[2]
-    for start in range(0, length, _LOCAL_BLOCK):
-        end = min(start + _LOCAL_BLOCK, length)
-        first, last = max(0, start - window), min(length, end + window)
-        mask = _band(end - start, last - first, start - first, window, query.device)
-        out[:, :, start:end] = F.scaled_dot_product_attention(
-            query[:, :, start:end], key[:, :, first:last], value[:, :, first:last], attn_mask=mask, scale=scale
-        )
+    """Attend within a band of a sequence, block by block: the cost is length × window.
+
+    All are [H, L, d]. The blocks whose keys all lie inside the sequence are alike, and share a
+    call in which each is a row of a batch; their keys overlap in memory and are not copied.
+    """
+    length, block = query.shape[1], _LOCAL_BLOCK
+    first = -(-window // block)  # the first block with a full reach to the left
+    inner = max(first, (length - window) // block)  # the first one without, to the right
+    edges = [*range(first), *range(inner, -(-length // block))]
+    for start in (index * block for index in edges):
+        end = min(start + block, length)
+        low, high = max(0, start - window), min(length, end + window)
+        mask = _band(end - start, high - low, start - low, window, query.device)
+        out[:, start:end] = F.scaled_dot_product_attention(
+            query[None, :, start:end], key[None, :, low:high], value[None, :, low:high], attn_mask=mask, scale=scale
+        )[0]
+    if inner > first:
+        start, end = first * block, inner * block
+        heads, _, size = query.shape
+        queries = query[:, start:end].view(heads, -1, block, size).transpose(0, 1)  # [blocks, H, block, d]
+        keys, values = (
+            tensor[:, start - window : end + window].unfold(1, block + 2 * window, block).permute(1, 0, 3, 2)
+            for tensor in (key, value)
+        )  # [blocks, H, block + 2 window, d]
+        mask = _band(block, block + 2 * window, window, window, query.device)
+        attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
+        out[:, start:end].view(heads, -1, block, size).transpose(0, 1).copy_(attended)
 
 
 @lru_cache(maxsize=256)
