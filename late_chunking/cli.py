@@ -6,6 +6,7 @@ Exit codes: 0 done, 2 wrong usage or bad input, 1 anything else.
 import json
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -215,11 +216,13 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
+        if "--debug" in sys.argv:
+            traceback.print_exc()
         usage = getattr(error, "format_message", None)
-        if "--debug" in sys.argv or not (usage or isinstance(error, LateChunkingError | OSError)):
-            raise
-        wrong_input = usage or isinstance(error, InvalidInput | ModelNotFound | UnsupportedModel)
-        _fail(usage() if usage else str(error), 2 if wrong_input else 1)
+        if usage or isinstance(error, InvalidInput | ModelNotFound | UnsupportedModel):
+            _fail(usage() if usage else str(error), 2)
+        expected = isinstance(error, LateChunkingError | OSError)
+        _fail(str(error) if expected else f"{type(error).__name__}: {error}", 1)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -14,8 +14,8 @@ from late_chunking.documents import Chunk, Document, EmbeddedDocument
 
 __all__ = ["console_error", "counted", "escape", "print_chunks", "print_comparison", "print_info", "progress"]
 
-console = Console(highlight=False)
-console_error = Console(stderr=True, highlight=False)
+console = Console(highlight=False, emoji=False)
+console_error = Console(stderr=True, highlight=False, emoji=False)
 
 Scores = npt.NDArray[np.float32]
 

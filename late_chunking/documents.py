@@ -53,6 +53,9 @@ class Document:
             raise InvalidDocument(f"{named}text must be a string, got {type(self.text).__name__}")
         if not isinstance(self.id, str):
             raise InvalidDocument(f"{named}id must be a string, got {type(self.id).__name__}")
+        if self.spans is not None:
+            # Kept as they are now: an iterator would be empty at the second look.
+            object.__setattr__(self, "spans", _listed(self.spans, named))
         if self.spans is not None and self.chunking is not None:
             raise InvalidDocument(f"{named}give either spans or chunking, not both")
         try:
@@ -64,6 +67,14 @@ class Document:
             ) from None
         if not self.id:
             object.__setattr__(self, "id", f"sha256-{hashlib.sha256(encoded).hexdigest()[:16]}")
+
+
+def _listed(spans: Iterable[tuple[int, int]], named: str) -> tuple[tuple[int, int], ...]:
+    """Make spans a tuple; what is in it is checked against the text later."""
+    try:
+        return tuple(spans)
+    except TypeError:
+        raise InvalidDocument(f"{named}spans must be a list of (start, end) pairs, got {spans!r:.80}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +108,14 @@ class Chunk:
 
 def chunk_id(document_id: str, span: Span, strategy: str, settings: Mapping[str, Any], level: int = 0) -> str:
     """Name a chunk by its document, span and settings: the same on every machine and run."""
-    key = json.dumps([document_id, span, strategy, dict(settings), level], sort_keys=True, default=str)
+    key = json.dumps([document_id, span, strategy, dict(settings), level], sort_keys=True, default=_stable)
     return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _stable(value: Any) -> str:  # noqa: ANN401 - whatever JSON has no form for
+    """Name an object without its address in memory."""
+    kind = value if hasattr(value, "__qualname__") else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from late_chunking.boundaries import Chunking
 from late_chunking.boundaries.strategy import CallerSpans
@@ -27,8 +26,8 @@ from late_chunking.info import ModelInfo
 from late_chunking.pending import DocumentQueue, PendingDocument
 from late_chunking.planning import DocumentPlan, Planner, Request
 from late_chunking.settings import DEFAULT_MODEL, Settings, make_settings
+from late_chunking.vectors import Vectors
 
-Vectors = npt.NDArray[np.float32]
 Outcome = EmbeddedDocument | FailedDocument
 
 DEFAULT_STRATEGY: Final = "recursive"
@@ -63,7 +62,7 @@ class LateChunker:
         self.head = Head.load(self.planner.folder, self.network.hidden_size, normalize=self.settings.normalize)
         self.choice = choose_encoder(self.network, self.planner.folder.window)
         self.reader = Reader(self.choice.encoder, self.network.device)
-        self.cost = Cost.of(self.network.module.config)
+        self.cost = Cost.of(self.network.config)
         self.batch_tokens = self.settings.max_batch_tokens or default_batch_tokens(self.network.device)
         if self.settings.deterministic:
             self.batch_tokens = 1  # every sequence goes alone
@@ -149,8 +148,8 @@ class LateChunker:
         Raises:
             InvalidParameter: at once, if an option is wrong.
         """
-        if isinstance(documents, str | Document):
-            raise InvalidParameter("documents must be several; embed takes a single one")
+        if isinstance(documents, str | Document) or not isinstance(documents, Iterable):
+            raise InvalidParameter(f"documents must be several, got {documents!r:.80}; embed takes a single one")
         if on_error not in ON_ERROR:
             raise InvalidParameter(f"on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}")
         chunking = _chunking(strategy, None, parameters)
@@ -189,7 +188,7 @@ class LateChunker:
         """Plan each text as one chunk that holds it whole."""
         if isinstance(texts, str) or not texts:
             raise EmptyInput(f"a list of at least one text is needed, got {texts!r}")
-        request = Request.of(_whole, input_type=input_type, on_overflow=on_overflow)
+        request = Request.of(_whole, input_type=input_type, on_overflow=on_overflow, noun="text")
         documents = [_document(text, f"text {index}: ") for index, text in enumerate(texts)]
         for index, document in enumerate(documents):
             if not document.text.strip():
@@ -204,7 +203,8 @@ class LateChunker:
         """
         queue = DocumentQueue(plans)
         for batch in pack(queue.sequences(), self.batch_tokens, self.cost):
-            results = self.reader.read([item.sequence for item in batch])
+            # Empty where only documents without sequences have come: those are done as they are.
+            results = self.reader.read([item.sequence for item in batch]) if batch else []
             for item, result in zip(batch, results, strict=True):
                 item.document.add(item.sequence, result)
             yield from map(self._finish, queue.done())
@@ -222,11 +222,13 @@ class LateChunker:
     def _plans(self, documents: Iterable[Document | str], request: Request) -> Iterator[DocumentPlan | FailedDocument]:
         """Plan documents one by one, turning what is wrong with one into a `FailedDocument`."""
         for index, given in enumerate(documents):
+            name = ""
             try:
                 document = _document(given, f"document {index}: ")
+                name = document.id
                 yield self.planner.plan(document, request, index)
             except InvalidInput as error:
-                yield FailedDocument(given.id if isinstance(given, Document) else "", index, error)
+                yield FailedDocument(name, index, error)
 
     def _one(self, plan: DocumentPlan) -> EmbeddedDocument:
         """Run a single plan."""

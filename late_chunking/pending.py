@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,9 @@ from late_chunking.documents import FailedDocument
 from late_chunking.encoding.sequences import TokenSequence
 from late_chunking.errors import DeviceError
 from late_chunking.planning import DocumentPlan
+
+# Documents that may pile up behind one whose batch is not full, when they have nothing to read.
+_MOST_WAITING: Final = 64
 
 
 @dataclass(slots=True, eq=False)
@@ -63,19 +67,31 @@ class DocumentQueue:
         self._plans = plans
         self._waiting: deque[PendingDocument | FailedDocument] = deque()
 
-    def sequences(self) -> Iterator[PendingSequence]:
-        """Hand out the sequences, planning documents only as far as they are asked for."""
+    def sequences(self) -> Iterator[PendingSequence | None]:
+        """Hand out the sequences, planning documents only as far as they are asked for.
+
+        None asks to close the batch: documents without sequences have come, and would otherwise
+        wait, in any number, for one that fills it.
+        """
         for plan in self._plans:
-            if isinstance(plan, FailedDocument):
-                self._waiting.append(plan)
-                continue
-            document = PendingDocument(plan)
+            document = plan if isinstance(plan, FailedDocument) else PendingDocument(plan)
             self._waiting.append(document)
-            for sequence in plan.sequences:
+            if isinstance(document, FailedDocument) or not document.missing:
+                if self._front_is_done() or len(self._waiting) > _MOST_WAITING:
+                    yield None
+                continue
+            for sequence in document.plan.sequences:
                 if document.error is None:
                     yield PendingSequence(sequence, document)
 
     def done(self) -> Iterator[PendingDocument | FailedDocument]:
         """Give, and forget, the documents at the front of the queue that need no more reading."""
-        while self._waiting and (isinstance(self._waiting[0], FailedDocument) or not self._waiting[0].missing):
+        while self._front_is_done():
             yield self._waiting.popleft()
+
+    def _front_is_done(self) -> bool:
+        """Tell whether the document at the front needs no more reading."""
+        if not self._waiting:
+            return False
+        front = self._waiting[0]
+        return isinstance(front, FailedDocument) or not front.missing

@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from late_chunking.boundaries import Boundary, CallerSpans, Chunking, SourceText, Strategy, make_strategies, split
-from late_chunking.boundaries.strategy import settings_of
+from late_chunking.boundaries.strategy import CALLER, settings_of
 from late_chunking.documents import Chunk, Document, Span, chunk_id
 from late_chunking.encoding.alignment import Alignment, align
 from late_chunking.encoding.folder import ModelFolder, read_folder
+from late_chunking.encoding.prompts import KINDS, check_kind
 from late_chunking.encoding.sequences import TokenSequence, make_sequences
 from late_chunking.encoding.tokens import TokenizedText, Tokenizer
 from late_chunking.encoding.windows import DEFAULT_OVERLAP, Windows, plan_windows
-from late_chunking.errors import DocumentTooLong, InvalidInput, InvalidParameter, InvalidSpan
+from late_chunking.errors import DocumentTooLong, InvalidDocument, InvalidInput, InvalidParameter, InvalidSpan
 from late_chunking.settings import Settings
 
 MODES: Final = ("late", "naive")
@@ -34,15 +35,18 @@ class Request:
             alone.
         input_type: which prompt goes before the text: ``"document"``, ``"query"`` or None.
         on_overflow: read a text beyond the window in windows, or refuse it with ``"error"``.
+        noun: what errors call what is embedded.
     """
 
     strategies: tuple[Strategy, ...]
     mode: str = "late"
     input_type: str | None = "document"
     on_overflow: str = "window"
+    noun: str = "document"
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_kind(self.input_type)
         if self.mode not in MODES:
             raise InvalidParameter(f"mode must be one of {', '.join(MODES)}, got {self.mode!r}")
         if self.on_overflow not in ON_OVERFLOW:
@@ -57,9 +61,10 @@ class Request:
         mode: str = "late",
         input_type: str | None = "document",
         on_overflow: str = "window",
+        noun: str = "document",
     ) -> Self:
         """Make a request from what a caller gave as strategy, with options for a named one."""
-        return cls(make_strategies(chunking, parameters), mode, input_type, on_overflow)
+        return cls(make_strategies(chunking, parameters), mode, input_type, on_overflow, noun)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +111,10 @@ class Planner:
         tokenizer = Tokenizer.load(
             folder.transformer, lowercase=folder.lowercase, trust_remote_code=settings.trust_remote_code
         )
-        return cls(folder, tokenizer, settings)
+        planner = cls(folder, tokenizer, settings)
+        for kind in (None, *KINDS):
+            planner._capacity(len(tokenizer.tokenize("", folder.prompts.of(kind)).prompt_ids))
+        return planner
 
     @property
     def default_size(self) -> int:
@@ -119,7 +127,7 @@ class Planner:
         Raises:
             InvalidInput: naming the document.
         """
-        with _named(document, index):
+        with _named(document, index, request.noun):
             tokens = self._tokenize(document, request)
             chunks, _ = self._chunks(document, tokens, request)
         return chunks
@@ -130,16 +138,16 @@ class Planner:
         Raises:
             InvalidInput: naming the document, and what was wrong with it or with a span.
         """
-        with _named(document, index):
+        with _named(document, index, request.noun):
             tokens = self._tokenize(document, request)
             chunks, alignment = self._chunks(document, tokens, request)
-            self._check_owned(chunks)
+            self._check_owned(chunks, tokens)
             if not chunks:
                 sequences: list[TokenSequence] = []
             elif request.mode == "late":
-                sequences = self._read(tokens, alignment, request)
+                sequences = self._sequences(tokens, alignment, request)
             else:
-                sequences = self._read_alone(chunks, request)
+                sequences = self._sequences_alone(chunks, request)
             pooled = _pooled(sequences, len(chunks))
         return DocumentPlan(document, index, chunks, tuple(sequences), pooled, len(tokens.ids), request.mode)
 
@@ -168,8 +176,12 @@ class Planner:
             chunks += _number(document, strategy, boundaries, len(chunks), alignment)
         return tuple(chunks), alignment
 
-    def _check_owned(self, chunks: tuple[Chunk, ...]) -> None:
+    def _check_owned(self, chunks: tuple[Chunk, ...], tokens: TokenizedText) -> None:
         """Refuse a chunk that no token belongs to: it has nothing to be the mean of."""
+        if chunks and not len(tokens.ids) and chunks[0].strategy != CALLER:
+            raise InvalidDocument(
+                f"the tokenizer of {self.folder.name!r} makes no token of it: {chunks[0].text[:20]!r}"
+            )
         for chunk in chunks:
             if not chunk.token_count:
                 raise InvalidSpan(
@@ -177,7 +189,9 @@ class Planner:
                     f"no token begins with {chunk.text[:20]!r}"
                 )
 
-    def _read(self, tokens: TokenizedText, alignment: Alignment, request: Request, row: int = 0) -> list[TokenSequence]:
+    def _sequences(
+        self, tokens: TokenizedText, alignment: Alignment, request: Request, row: int = 0
+    ) -> list[TokenSequence]:
         """Turn a tokenized text into sequences, in windows where it is too long for one."""
         prompt = bool(len(tokens.prompt_ids))
         return make_sequences(
@@ -189,38 +203,43 @@ class Planner:
             first_row=row,
         )
 
-    def _read_alone(self, chunks: tuple[Chunk, ...], request: Request) -> list[TokenSequence]:
+    def _sequences_alone(self, chunks: tuple[Chunk, ...], request: Request) -> list[TokenSequence]:
         """Turn each chunk's text into sequences of its own."""
         texts = [chunk.text for chunk in chunks]
         sequences: list[TokenSequence] = []
         for row, tokens in enumerate(self.tokenizer.tokenize_many(texts, self._prompt(request))):
             whole = align([Span(0, len(texts[row]))], tokens, self.settings.special_tokens)
-            sequences += self._read(tokens, whole, request, row)
+            sequences += self._sequences(tokens, whole, request, row)
         return sequences
 
     def _windows(self, tokens: TokenizedText, request: Request) -> Windows:
         """Decide on the windows of a text."""
-        window = self.folder.window
-        capacity = window - self.tokenizer.special_count - len(tokens.prompt_ids)
-        overlap = self.settings.window_overlap
-        overlap = int(capacity * DEFAULT_OVERLAP) if overlap is None else overlap
-        if capacity < 1 or overlap >= capacity:
-            raise InvalidParameter(
-                f"a window of {window} tokens leaves {capacity} for the text after {self.tokenizer.special_count} "
-                f"special tokens and {len(tokens.prompt_ids)} of the prompt; it needs more than the overlap, {overlap}"
-            )
+        capacity, overlap = self._capacity(len(tokens.prompt_ids))
         if len(tokens.ids) > capacity and request.on_overflow == "error":
             raise DocumentTooLong(f"{len(tokens.ids)} tokens are more than the {capacity} that fit the model's window")
         return plan_windows(len(tokens.ids), capacity, overlap)
 
+    def _capacity(self, prompt_tokens: int) -> tuple[int, int]:
+        """Give how many of a text's tokens a window holds, and how many of them the next repeats."""
+        window, special = self.folder.window, self.tokenizer.special_count
+        capacity = window - special - prompt_tokens
+        overlap = self.settings.window_overlap
+        overlap = int(capacity * DEFAULT_OVERLAP) if overlap is None else overlap
+        if capacity < 1 or overlap >= capacity:
+            raise InvalidParameter(
+                f"a window of {window} tokens leaves {capacity} for the text after {special} special tokens and "
+                f"{prompt_tokens} of the prompt; it needs more than the overlap, {overlap}"
+            )
+        return capacity, overlap
+
 
 @contextmanager
-def _named(document: Document, index: int) -> Iterator[None]:
+def _named(document: Document, index: int, noun: str) -> Iterator[None]:
     """Put the document's place and name before whatever is wrong with it."""
     try:
         yield
     except InvalidInput as error:
-        raise type(error)(f"document {index} ({document.id!r}): {error}") from error
+        raise type(error)(f"{noun} {index} ({document.id!r}): {error}") from error
 
 
 def _strategies(document: Document, request: Request) -> tuple[Strategy, ...]:

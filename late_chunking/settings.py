@@ -18,8 +18,8 @@ class Settings:
         model: ``"embedded"``, a model folder, or a hub id.
         revision: branch, tag or commit on the hub.
         device: a torch device; by default the one accelerate finds.
-        dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``; by default bfloat16 on CUDA,
-            else float32.
+        dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``; by default (or ``"auto"``) bfloat16
+            on CUDA, else float32.
         window: tokens read at once, special tokens and prompt included; by default what the
             model was trained to read.
         window_overlap: tokens that neighbouring windows share; by default a quarter of what a
@@ -32,7 +32,7 @@ class Settings:
         prompts: ``query`` and ``document`` prompts instead of the model's own.
         special_tokens: ``"edge"`` pools special tokens and prompt into the spans at the text's
             edges, as the model's own pooling does; ``"exclude"`` leaves them out.
-        normalize: bring vectors to length 1.
+        normalize: bring vectors to length 1 also where the model's own modules do not.
         allow_pooling_mismatch: accept a model that was not trained with mean pooling.
         trust_remote_code: run Python code that comes with the model.
     """
@@ -56,6 +56,8 @@ class Settings:
         """Check what can be checked without the model."""
         if not isinstance(self.model, str) or not self.model:
             raise InvalidParameter(f"model must be a name or folder, got {self.model!r}")
+        if self.prompts is not None and not isinstance(self.prompts, Mapping):
+            raise InvalidParameter(f"prompts must map query and document to strings, got {self.prompts!r}")
         if self.special_tokens not in SPECIAL_TOKENS:
             known = ", ".join(SPECIAL_TOKENS)
             raise InvalidParameter(f"special_tokens must be one of {known}, got {self.special_tokens!r}")

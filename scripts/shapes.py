@@ -41,7 +41,7 @@ def modernbert(layers: int, width: int, device: torch.device, dtype: torch.dtype
         max_position_embeddings=window,
     )
     network = ModernBertModel(config).eval().requires_grad_(False).to(device, dtype)
-    return Network(network, device, dtype, width)
+    return Network(network, device, dtype)
 
 
 def documents(lengths: Sequence[int], chunk: int = 128, seed: int = 0) -> list[TokenSequence]:

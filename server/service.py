@@ -11,9 +11,9 @@ import numpy as np
 from starlette.requests import Request
 
 from late_chunking import FailedDocument, LateChunker
-from late_chunking.encoding.head import shortened
 from late_chunking.errors import EmptyInput
 from late_chunking.planning import DocumentPlan
+from late_chunking.vectors import shortened
 from server.errors import ClientGone, NotReady, Overloaded, RequestError, TooManyDocuments, UnknownModel
 from server.exchange import TIMINGS
 from server.scheduler import Outcome, Scheduler, Timings

@@ -180,7 +180,7 @@ def test_debug_shows_the_traceback_and_the_environment_names_the_model(file: Pat
     result = process("--debug", "chunk", str(file), MODEL_ID="/no/such")
     assert "Traceback" in result.stderr
     assert "/no/such" in result.stderr
-    assert result.returncode == 1
+    assert result.returncode == 2
 
 
 def test_a_quiet_run_writes_nothing_but_json(file: Path) -> None:

@@ -172,8 +172,8 @@ def test_naive_is_each_chunk_alone(chunker: LateChunker) -> None:
 
 
 def test_special_tokens_can_be_left_out(embedded: LateChunker) -> None:
-    without = LateChunker("embedded", device="cpu", special_tokens="exclude", normalize=False)
-    edges = LateChunker("embedded", device="cpu", normalize=False)
+    without = LateChunker("embedded", device="cpu", special_tokens="exclude")
+    edges = LateChunker("embedded", device="cpu")
     spans = [chunk.span for chunk in embedded.embed(TEXT, strategy="sentences").chunks]
     inner, outer = without.embed(TEXT, spans=spans).vectors, edges.embed(TEXT, spans=spans).vectors
     np.testing.assert_allclose(inner[1:-1], outer[1:-1], rtol=1e-4, atol=1e-4)
@@ -301,7 +301,7 @@ def test_limits_name_both_numbers(embedded: LateChunker) -> None:
     with pytest.raises(errors.DocumentTooLong, match=r"'long'.*300 tokens are more than max_document_tokens, 299"):
         small.embed(Document(long, id="long"))
     with pytest.raises(errors.InvalidParameter, match="window of 256 tokens leaves 254"):
-        LateChunker("embedded", device="cpu", window_overlap=254).embed("x")
+        LateChunker("embedded", device="cpu", window_overlap=254)
 
 
 def test_a_stream_fails_at_its_document_or_goes_on(embedded: LateChunker) -> None:

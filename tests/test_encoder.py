@@ -40,7 +40,7 @@ def alone(network: torch.nn.Module, one: TokenSequence) -> torch.Tensor:
 
 def chosen(network: torch.nn.Module, window: int = 512) -> Encoder:
     """The encoder that the check at load chooses."""
-    return choose_encoder(Network(network, torch.device("cpu"), torch.float32, 64), window).encoder
+    return choose_encoder(Network(network, torch.device("cpu"), torch.float32), window).encoder
 
 
 def split(hidden: torch.Tensor, sequences: list[TokenSequence]) -> list[torch.Tensor]:
@@ -167,7 +167,7 @@ def test_a_window_that_is_ignored_is_found_out(architecture: str, monkeypatch: p
 
     monkeypatch.setattr(attention, "per_sequence_attention", blind)
     network = make_network(architecture)
-    choice = choose_encoder(Network(network, torch.device("cpu"), torch.float32, 64), 512)
+    choice = choose_encoder(Network(network, torch.device("cpu"), torch.float32), 512)
     assert choice.encoder.name == "padded"
     assert "differ from stock" in choice.reason
 

@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 import numpy as np
 import regex
 
-from late_chunking.boundaries.packing import Packing
+from late_chunking.boundaries.merging import Merging
 from late_chunking.boundaries.source import SourceText
-from late_chunking.boundaries.strategy import Boundary, check_size, size_or_default
+from late_chunking.boundaries.strategy import Boundary, checked_size, size_or_default
 from late_chunking.characters import IntArray
 from late_chunking.errors import InvalidParameter
 
@@ -50,7 +50,9 @@ class Recursive:
 
     def __post_init__(self) -> None:
         """Check the options, and make the separators a tuple so that ids are stable."""
-        check_size(self.size, self.overlap, self.unit)
+        size, overlap = checked_size(self.size, self.overlap, self.unit)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "overlap", overlap)
         if not isinstance(self.regex, bool):
             raise InvalidParameter(f"regex must be true or false, got {self.regex!r}")
         if self.separators is not None:
@@ -63,8 +65,8 @@ class Recursive:
         ruler = source.ruler(self.unit)
         levels = [_cuts(source, pattern) for pattern in _patterns(self)]
         overlap_starts = (source.words.starts, source.next_visible[np.unique(ruler.starts)])
-        packing = Packing(source, ruler, size, self.overlap, overlap_starts)
-        return [Boundary(span) for span in packing.split(levels)]
+        merging = Merging(source, ruler, size, self.overlap, overlap_starts)
+        return [Boundary(span) for span in merging.split(levels)]
 
 
 def _patterns(strategy: Recursive) -> list[regex.Pattern[str]]:

@@ -53,6 +53,8 @@ def _make(chunking: str | Strategy | SpanFunction, parameters: Mapping[str, Any]
         return _by_name(chunking, parameters)
     if parameters:
         raise InvalidParameter(f"{', '.join(parameters)}: options go with a strategy's name, not with {chunking!r}")
+    if isinstance(chunking, type):
+        raise InvalidParameter(f"strategy must be configured: {chunking.__name__}(…), not the class itself")
     if isinstance(chunking, Strategy):
         return chunking
     if callable(chunking):
@@ -79,17 +81,18 @@ def split(source: SourceText, strategy: Strategy) -> list[Boundary]:
     """
     if not source.text or source.text.isspace():
         return list(strategy.split(source)) if isinstance(strategy, CallerSpans | CallerFunction) else []
-    boundaries = list(strategy.split(source))
     if isinstance(strategy, CallerSpans | CallerFunction):
-        return boundaries
-    return _join_tokenless(source, boundaries)
+        return list(strategy.split(source))
+    if not len(source.token_anchors):
+        # Zero-width characters alone, say: nothing to cut by, but not nothing.
+        return [Boundary(Span(int(source.next_visible[0]), int(source.visible_end[-1])))]
+    return _join_tokenless(source, list(strategy.split(source)))
 
 
 def _join_tokenless(source: SourceText, boundaries: list[Boundary]) -> list[Boundary]:
     """Join a span that owns no token (a lone zero-width space, say) to its neighbour.
 
-    Joined to the one before it; at the start of the text, to the one after it. Parents are
-    indices, so a joined boundary stays out of hierarchies.
+    Joined to the one before it; at the start of the text, to the one after it.
     """
     joined: list[Boundary] = []
     pending: Span | None = None
@@ -106,6 +109,4 @@ def _join_tokenless(source: SourceText, boundaries: list[Boundary]) -> list[Boun
             joined[-1] = dataclasses.replace(before, span=longer)
         else:
             pending = span
-    if pending is not None:
-        joined.append(dataclasses.replace(boundaries[0], span=pending))
     return joined

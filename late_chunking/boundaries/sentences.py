@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from late_chunking.boundaries.packing import Packing
+from late_chunking.boundaries.merging import Merging
 from late_chunking.boundaries.source import SourceText
-from late_chunking.boundaries.strategy import Boundary, check_size
+from late_chunking.boundaries.strategy import Boundary, checked_size
 from late_chunking.characters import IntArray
 from late_chunking.dependencies import require
 from late_chunking.documents import Span
@@ -42,7 +42,9 @@ class Sentences:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_size(self.size, self.overlap, self.unit)
+        size, overlap = checked_size(self.size, self.overlap, self.unit)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "overlap", overlap)
         if self.size is None and self.overlap:
             raise InvalidParameter(f"overlap {self.overlap} needs a size: without one, sentences are not packed")
         if not isinstance(self.language, str) or not self.language:
@@ -53,8 +55,8 @@ class Sentences:
         starts, ends = sentence_spans(source, self.language)
         if self.size is None:
             return [Boundary(Span(int(start), int(end))) for start, end in zip(starts, ends, strict=True)]
-        packing = Packing(source, source.ruler(self.unit), self.size, self.overlap, (starts,))
-        return [Boundary(span) for span in packing.split((starts, source.words.starts))]
+        merging = Merging(source, source.ruler(self.unit), self.size, self.overlap, (starts,))
+        return [Boundary(span) for span in merging.split((starts, source.words.starts))]
 
 
 def sentence_spans(source: SourceText, language: str) -> tuple[IntArray, IntArray]:

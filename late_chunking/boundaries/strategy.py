@@ -7,11 +7,11 @@ folder, and one line in the registry.
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from late_chunking.boundaries.source import UNITS, SourceText
 from late_chunking.documents import Span
-from late_chunking.errors import InvalidParameter, InvalidSpan
+from late_chunking.errors import InvalidInput, InvalidParameter, InvalidSpan, LateChunkingError
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,8 @@ class CallerSpans:
         Raises:
             InvalidSpan: if one is not a pair of integers, reversed, empty or out of range.
         """
+        if not isinstance(self.spans, Iterable):
+            raise InvalidSpan(f"spans must be a list of (start, end) pairs, got {self.spans!r:.80}")
         return [Boundary(checked_span(span, index, len(source.text))) for index, span in enumerate(self.spans)]
 
 
@@ -81,8 +83,19 @@ class CallerFunction:
     name: str = CALLER
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
-        """Call the function, and check what it says as `CallerSpans` does."""
-        return CallerSpans(self.function(source.text)).split(source)
+        """Call the function, and check what it says as `CallerSpans` does.
+
+        Raises:
+            InvalidInput: if the function raises something of its own.
+        """
+        try:
+            spans = self.function(source.text)
+            return CallerSpans(tuple(spans) if isinstance(spans, Iterable) else spans).split(source)
+        except LateChunkingError:
+            raise
+        except Exception as error:
+            name = getattr(self.function, "__name__", repr(self.function))
+            raise InvalidInput(f"the strategy function {name} failed: {type(error).__name__}: {error}") from error
 
 
 def checked_span(span: Any, index: int, length: int) -> Span:  # noqa: ANN401 - the caller's, unchecked
@@ -103,20 +116,21 @@ def checked_span(span: Any, index: int, length: int) -> Span:  # noqa: ANN401 - 
     return Span(start, end)
 
 
-def check_size(size: object, overlap: object, unit: object = "tokens") -> None:
-    """Check the size options that strategies share.
+def checked_size(size: Any, overlap: Any, unit: object = "tokens") -> tuple[int | None, int]:  # noqa: ANN401
+    """Check the size options that strategies share, and give them as plain integers.
 
     Raises:
         InvalidParameter: naming the option, its value and its limit.
     """
     if not isinstance(unit, str) or unit not in UNITS:
         raise InvalidParameter(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
-    if size is not None and not (_is_integer(size) and cast("int", size) >= 1):
+    if size is not None and not (_is_integer(size) and size >= 1):
         raise InvalidParameter(f"size must be an integer of at least 1, got {size!r}")
-    if not (_is_integer(overlap) and cast("int", overlap) >= 0):
+    if not (_is_integer(overlap) and overlap >= 0):
         raise InvalidParameter(f"overlap must be an integer of at least 0, got {overlap!r}")
-    if size is not None and cast("int", overlap) >= cast("int", size):
+    if size is not None and overlap >= size:
         raise InvalidParameter(f"overlap must be smaller than size, got overlap {overlap} with size {size}")
+    return None if size is None else int(size), int(overlap)
 
 
 def size_or_default(size: int | None, overlap: int, unit: str, source: SourceText) -> int:
@@ -130,7 +144,7 @@ def size_or_default(size: int | None, overlap: int, unit: str, source: SourceTex
         return size
     if unit != "tokens":
         raise InvalidParameter(f"unit {unit!r} needs a size: the default size counts tokens")
-    check_size(source.default_size, overlap)
+    checked_size(source.default_size, overlap)
     return source.default_size
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from late_chunking.boundaries.source import Ruler, SourceText
-from late_chunking.boundaries.strategy import Boundary, check_size, size_or_default
+from late_chunking.boundaries.strategy import Boundary, checked_size, size_or_default
 from late_chunking.characters import IntArray
 from late_chunking.documents import Span
 
@@ -27,12 +27,14 @@ class Tokens:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_size(self.size, self.overlap)
+        size, overlap = checked_size(self.size, self.overlap)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "overlap", overlap)
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
         """Cut the text into windows."""
         size = size_or_default(self.size, self.overlap, "tokens", source)
-        starts, ends = windows(source.tokens, len(source.text), size, self.overlap)
+        starts, ends = sliding_windows(source.tokens, len(source.text), size, self.overlap)
         starts, ends = source.trim(starts, ends)
         # Two windows that differ by white space before their first visible character start
         # together once trimmed; the later one holds all of the earlier.
@@ -40,7 +42,7 @@ class Tokens:
         return [Boundary(Span(int(start), int(end))) for start, end in zip(starts[kept], ends[kept], strict=True)]
 
 
-def windows(ruler: Ruler, length: int, size: int, overlap: int) -> tuple[IntArray, IntArray]:
+def sliding_windows(ruler: Ruler, length: int, size: int, overlap: int) -> tuple[IntArray, IntArray]:
     """Give the edges of sliding windows over the units of a text, before trimming.
 
     The first window begins at 0 and the last ends at `length`; edges lie where a unit begins.

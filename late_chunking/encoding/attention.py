@@ -20,10 +20,11 @@ from late_chunking.errors import UnsupportedModel
 PACKED: Final = "late_chunking_packed"
 _FLASH_DTYPES: Final = (torch.float16, torch.bfloat16)
 _LARGEST_FLASH_HEAD: Final = 256
+_FIRST_FLASH_CAPABILITY: Final = (8, 0)  # Ampere
 # Queries per block of a local layer: larger blocks read more keys in vain, smaller ones make
 # more calls.
 _LOCAL_BLOCK: Final = 128
-# What models pass besides, and which value of it means nothing.
+# What models pass besides, and what changes nothing here.
 _HARMLESS: Final = frozenset(("position_ids", "deterministic", "use_cache", "cache_position"))
 
 
@@ -210,7 +211,9 @@ def _rows(tensor: torch.Tensor, start: int, end: int, length: int) -> torch.Tens
 def _flash_takes(query: torch.Tensor) -> bool:
     """Tell whether the variable-length kernel takes a query's device, type and head size."""
     size = query.shape[-1]
-    return query.is_cuda and query.dtype in _FLASH_DTYPES and size <= _LARGEST_FLASH_HEAD and size % 8 == 0
+    if not query.is_cuda or query.dtype not in _FLASH_DTYPES or size > _LARGEST_FLASH_HEAD or size % 8:
+        return False
+    return torch.cuda.get_device_capability(query.device) >= _FIRST_FLASH_CAPABILITY
 
 
 @cache

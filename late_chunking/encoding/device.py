@@ -8,7 +8,8 @@ from late_chunking.errors import InvalidParameter
 # Measured with MiniLM on two cores: larger batches leave the cache, smaller ones pay the calls.
 _CPU_BATCH_TOKENS = 2_048
 _DEVICE_BATCH_TOKENS = 32_768
-_CPU_EXHAUSTED = ("can't allocate memory", "not enough memory")
+# Not every allocation that fails is raised as torch.OutOfMemoryError.
+_EXHAUSTED = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
 
 
 def find_device(name: str | None) -> torch.device:
@@ -22,7 +23,7 @@ def find_device(name: str | None) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         raise InvalidParameter(f"device {name!r} cannot be used here: {reason}") from error
     return device
@@ -37,7 +38,7 @@ def is_out_of_memory(error: Exception) -> bool:
     """Tell whether an error says that the device's memory is exhausted."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _CPU_EXHAUSTED)
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _EXHAUSTED)
 
 
 def release_memory(device: torch.device) -> None:

@@ -34,12 +34,15 @@ class PackedEncoder:
         network: a transformer that uses our attention function.
         device: where it is.
         first_position: the position of a sequence's first token; not 0 for RoBERTa's kin.
+        segments: whether the network takes segment ids. They are all 0, but must be given: its
+            own default is a slice of a table as long as one sequence may be, not a batch.
     """
 
     name: ClassVar[str] = "packed"
     network: Any
     device: torch.device
-    first_position: int = 0
+    first_position: int
+    segments: bool
 
     @torch.inference_mode()
     def encode(self, batch: PackedBatch) -> torch.Tensor:
@@ -47,9 +50,8 @@ class PackedEncoder:
         ids = batch.ids[None].to(self.device, non_blocking=True)  # [1, T]
         positions = batch.positions[None].to(self.device, non_blocking=True) + self.first_position  # [1, T]
         lengths = PackedLengths.of(batch.cu_seqlens, batch.max_length, self.device)
-        output = self.network(
-            input_ids=ids, position_ids=positions, packed_lengths=lengths, **_segments(self.network, ids)
-        )
+        segments = {"token_type_ids": torch.zeros_like(ids)} if self.segments else {}
+        output = self.network(input_ids=ids, position_ids=positions, packed_lengths=lengths, **segments)
         hidden: torch.Tensor = output.last_hidden_state[0]
         return hidden  # [T, D]
 
@@ -79,13 +81,13 @@ class PaddedEncoder:
         hidden: torch.Tensor | None = None
         for group in self._groups(spans):
             longest = group[-1][1] - group[-1][0]
-            ids = torch.zeros(len(group), longest, dtype=torch.int64)  # [B, L]
+            padding = getattr(self.network.config.get_text_config(), "pad_token_id", None) or 0
+            ids = torch.full((len(group), longest), padding)  # [B, L]
             mask = torch.zeros_like(ids)
             for row, (start, end) in enumerate(group):
                 ids[row, : end - start] = batch.ids[start:end]
                 mask[row, : end - start] = 1
             ids, mask = ids.to(self.device), mask.to(self.device)
-            ids = ids.masked_fill(mask == 0, self.network.config.pad_token_id or 0)
             output = self.network(input_ids=ids, attention_mask=mask).last_hidden_state  # [B, L, D]
             if hidden is None:
                 hidden = output.new_empty(len(batch.ids), output.shape[-1])
@@ -117,14 +119,5 @@ def packed_encoder(network: Any, device: torch.device, first_position: int) -> P
     """Switch a network to our attention, and wrap it."""
     register()
     use_attention(network, PACKED)
-    return PackedEncoder(network, device, first_position)
-
-
-def _segments(network: Any, ids: torch.Tensor) -> dict[str, torch.Tensor]:  # noqa: ANN401
-    """Give the segment ids, all 0, of networks that have segments.
-
-    Their own default is a slice of a table as long as one sequence may be, not a batch.
-    """
-    if "token_type_ids" in inspect.signature(network.forward).parameters:
-        return {"token_type_ids": torch.zeros_like(ids)}
-    return {}
+    segments = "token_type_ids" in inspect.signature(network.forward).parameters
+    return PackedEncoder(network, device, first_position, segments)

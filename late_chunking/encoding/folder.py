@@ -51,7 +51,7 @@ _PADDED_POSITIONS: Final = frozenset(
         "xlm-roberta-xl",
     )
 )
-_SANE_LENGTH: Final = 10**7  # tokenizers without a limit say 10^30
+_SANE_LENGTH: Final = 10**7
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,10 @@ def read_folder(
         InvalidParameter: if `window` is not possible.
     """
     path = _locate(name, revision)
-    modules = _read_json(path / "modules.json", default=None)
-    kinds = _module_kinds(name, modules)
-    transformer = path / (modules[0].get("path", "") if modules else "")
-    pooling_config = _read_json(path / modules[1]["path"] / "config.json", default={}) if modules else {}
+    modules = read_json(path / "modules.json", kind=list)
+    kinds, folders = _modules(name, path, modules)
+    transformer = folders[0] if folders else path
+    pooling_config = read_json(folders[1] / "config.json", default={}) if folders else {}
     pooling = _pooling_mode(pooling_config)
     if pooling != "mean" and not allow_pooling_mismatch:
         raise UnsupportedModel(
@@ -125,15 +125,11 @@ def read_folder(
             "than its queries; allow_pooling_mismatch overrides this"
         )
     sentence_config = _sentence_config(transformer)
-    config = _read_json(transformer / "config.json", default=None)
+    config = read_json(transformer / "config.json")
     if config is None:
         raise ModelNotFound(f"{name}: no config.json in {transformer}; is it a model folder?")
-    found = find_prompts(name, _read_json(path / "config_sentence_transformers.json", default={}), prompts)
-    notes = [*found.notes]
-    if modules is None:
-        notes.append("the folder does not say how it pools (no modules.json); the mean is taken")
-    if pooling != "mean":
-        notes.append(f"pools by the mean although the model was trained with {pooling}")
+    found = find_prompts(name, read_json(path / "config_sentence_transformers.json", default={}), prompts)
+    trained = _trained_lengths(config, transformer, sentence_config)
     return ModelFolder(
         name=name,
         path=path,
@@ -142,12 +138,12 @@ def read_folder(
         config=config,
         pooling=pooling,
         include_prompt=bool(pooling_config.get("include_prompt", True)),
-        dense=tuple(path / item["path"] for item, kind in zip(modules or (), kinds, strict=True) if kind == "Dense"),
+        dense=tuple(folder for folder, kind in zip(folders, kinds, strict=True) if kind == "Dense"),
         normalize="Normalize" in kinds,
         lowercase=bool(sentence_config.get("do_lower_case", False)),
-        window=_window(name, config, transformer, sentence_config, window),
+        window=_window(name, config, trained, window),
         prompts=found,
-        notes=tuple(notes),
+        notes=(*found.notes, *_notes(modules is None, pooling, trained, window)),
     )
 
 
@@ -199,11 +195,16 @@ def _fetch(name: str, revision: str | None) -> Path:
     return path
 
 
-def _module_kinds(name: str, modules: list[dict[str, Any]] | None) -> list[str]:
-    """Give the kinds of a folder's modules, refusing an order or kind that we cannot follow."""
+def _modules(name: str, path: Path, modules: list[Any] | None) -> tuple[list[str], list[Path]]:
+    """Give the kinds and folders of a model's modules, refusing an order or kind that we cannot follow."""
     if modules is None:
-        return []
-    kinds = [str(module["type"]).rpartition(".")[2] for module in modules]
+        return [], []
+    for index, module in enumerate(modules):
+        if not isinstance(module, dict) or not all(isinstance(module.get(key), str) for key in ("type", "path")):
+            raise UnsupportedModel(f"{name}: module {index} of modules.json has no type and path: {module!r:.80}")
+        if not (path / module["path"]).resolve().is_relative_to(path.resolve()):
+            raise UnsupportedModel(f"{name}: module {index} lies outside the model's folder: {module['path']!r}")
+    kinds = [module["type"].rpartition(".")[2] for module in modules]
     if kinds[:2] != ["Transformer", "Pooling"]:
         raise UnsupportedModel(f"{name}: its modules are {', '.join(kinds)}; they must begin with Transformer, Pooling")
     for index, kind in enumerate(kinds[2:], start=2):
@@ -212,58 +213,90 @@ def _module_kinds(name: str, modules: list[dict[str, Any]] | None) -> list[str]:
             raise UnsupportedModel(f"{name}: module {index} is {unknown}; only Dense and Normalize are known")
     if "Normalize" in kinds[:-1]:
         raise UnsupportedModel(f"{name}: its modules are {', '.join(kinds)}; Normalize must come last, once")
-    return kinds
+    return kinds, [path / module["path"] for module in modules]
 
 
 def _pooling_mode(config: Mapping[str, Any]) -> str:
     """Read a pooling configuration, of the old form (flags) or the new one (names)."""
-    modes = config.get("pooling_mode", [mode for flag, mode in _POOLING_FLAGS.items() if config.get(flag)])
-    if isinstance(modes, str):
-        return modes
-    return "+".join(modes) or "mean"
+    modes = config.get("pooling_mode") or [mode for flag, mode in _POOLING_FLAGS.items() if config.get(flag)]
+    if isinstance(modes, list):
+        return "+".join(str(mode) for mode in modes) or "mean"
+    return str(modes)
 
 
 def _sentence_config(transformer: Path) -> dict[str, Any]:
     """Read sentence-transformers' settings of the transformer, under whichever name they have."""
     for filename in _SENTENCE_CONFIGS:
-        config = _read_json(transformer / filename, default=None)
+        config = read_json(transformer / filename)
         if config is not None:
             return dict(config)
     return {}
 
 
-def _window(
-    name: str, config: Mapping[str, Any], transformer: Path, sentence_config: Mapping[str, Any], asked: int | None
-) -> int:
-    """Give the longest sequence that the model was trained to read."""
-    tokenizer_config = _read_json(transformer / "tokenizer_config.json", default={})
-    positions = config.get("max_position_embeddings") or config.get("n_positions")
+def _trained_lengths(
+    config: Mapping[str, Any], transformer: Path, sentence_config: Mapping[str, Any]
+) -> dict[str, int]:
+    """Give every length that a folder says its model reads, by who says so."""
+    tokenizer_config = read_json(transformer / "tokenizer_config.json", default={})
+    positions = _length(config.get("max_position_embeddings")) or _length(config.get("n_positions"))
     if positions and config.get("model_type") in _PADDED_POSITIONS:
-        positions -= (config.get("pad_token_id") or 0) + 1
-    limits = [positions, sentence_config.get("max_seq_length"), tokenizer_config.get("model_max_length")]
-    known = [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < _SANE_LENGTH]
+        positions -= (_length(config.get("pad_token_id")) or 0) + 1
+    said = {
+        "positions": positions,
+        "max_seq_length": _length(sentence_config.get("max_seq_length")),
+        "model_max_length": _length(tokenizer_config.get("model_max_length")),
+    }
+    return {source: length for source, length in said.items() if length}
+
+
+def _window(name: str, config: Mapping[str, Any], trained: Mapping[str, int], asked: int | None) -> int:
+    """Give the longest sequence to read: the least that the folder says, or what is asked for."""
     if asked is None:
-        if not known:
+        if not trained:
             raise UnsupportedModel(f"{name}: the folder does not say how many tokens the model reads; give window")
-        return min(known)
+        return min(trained.values())
     if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
         raise InvalidParameter(f"window must be an integer of at least 1, got {asked!r}")
-    if positions and 0 < positions < asked and not _stretches(config):
-        raise InvalidParameter(f"window {asked} is more than the {positions} positions of {name}")
+    if trained.get("positions", asked) < asked and not _stretches(config):
+        raise InvalidParameter(f"window {asked} is more than the {trained['positions']} positions of {name}")
     return asked
+
+
+def _notes(plain: bool, pooling: str, trained: Mapping[str, int], asked: int | None) -> list[str]:
+    """Say what a user of the model should be aware of."""
+    notes = []
+    if plain:
+        notes.append("the folder does not say how it pools (no modules.json); the mean is taken")
+    if asked and trained and asked > min(trained.values()):
+        notes.append(f"reads {asked} tokens at once although the model was trained on {min(trained.values())}")
+    if pooling != "mean":
+        notes.append(f"pools by the mean although the model was trained with {pooling}")
+    return notes
+
+
+def _length(value: object) -> int | None:
+    """Read a length; None for what is none, and for the 10³⁰ of tokenizers without a limit."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _SANE_LENGTH:
+        return None
+    return int(value)
 
 
 def _stretches(config: Mapping[str, Any]) -> bool:
     """Tell whether a model's rotary positions are made for texts beyond its table of positions."""
-    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    scaling = config.get("rope_parameters") or config.get("rope_scaling")
+    if not isinstance(scaling, Mapping):
+        return False
     return (scaling.get("rope_type") or scaling.get("type") or "default") != "default"
 
 
-def _read_json(path: Path, *, default: Any) -> Any:  # noqa: ANN401 - JSON
-    """Read a JSON file, or give the default where there is none."""
+def read_json(path: Path, *, default: Any = None, kind: type = dict) -> Any:  # noqa: ANN401 - JSON
+    """Read a JSON file that holds an object (or a list), or give the default where there is none."""
     if not path.is_file():
         return default
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelNotFound(f"{path} cannot be read: {error}") from error
+    if not isinstance(content, kind):
+        raise ModelNotFound(f"{path} must hold {'an object' if kind is dict else 'a list'}, not {content!r:.40}")
+    return content

@@ -3,20 +3,18 @@
 Runs on the CPU in fp32: only one row a chunk gets here.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from late_chunking.encoding.folder import ModelFolder
-from late_chunking.errors import InvalidParameter, ModelNotFound, UnsupportedModel
-
-Vectors = npt.NDArray[np.float32]
+from late_chunking.encoding.folder import ModelFolder, read_json
+from late_chunking.errors import ModelNotFound, UnsupportedModel
+from late_chunking.vectors import Vectors, normalized
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +63,13 @@ class Head:
         return normalized(finished) if self.normalize else finished
 
 
-def normalized(vectors: Vectors) -> Vectors:
-    """Bring each row of [C, D] to length 1; a row of zeros stays so."""
-    lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True)  # [C, 1]
-    return (vectors / np.maximum(lengths, 1e-12)).astype(np.float32, copy=False)
-
-
-def shortened(vectors: Vectors, dimensions: int | None) -> Vectors:
-    """Cut vectors to their first dimensions and normalise again, as Matryoshka models allow.
-
-    Raises:
-        InvalidParameter: if there are not so many dimensions.
-    """
-    if dimensions is None:
-        return vectors
-    if isinstance(dimensions, bool) or not isinstance(dimensions, int) or not 1 <= dimensions <= vectors.shape[1]:
-        raise InvalidParameter(f"dimensions must be an integer from 1 to {vectors.shape[1]}, got {dimensions!r}")
-    return normalized(vectors[:, :dimensions])
-
-
 def _load_dense(path: Path) -> torch.nn.Sequential:
     """Load one Dense module."""
     try:
-        config: dict[str, Any] = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        config: dict[str, Any] = read_json(path / "config.json")
         weights = _load_weights(path)
         weight, bias = weights["linear.weight"].float(), weights.get("linear.bias")
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, UnpicklingError) as error:
         raise ModelNotFound(f"{path}: the Dense module cannot be read: {error}") from error
     names = (config.get("module_input_name"), config.get("module_output_name"))
     if config.get("use_residual") or any(name not in (None, "sentence_embedding") for name in names):

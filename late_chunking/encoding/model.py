@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import torch
-from transformers import AutoModel
+from safetensors import SafetensorError
+from transformers import AutoModel, AutoModelForTextEncoding
 from transformers.utils import logging as transformers_logging
 
-from late_chunking.encoding.device import find_device
+from late_chunking.encoding.device import find_device, is_out_of_memory
 from late_chunking.encoding.folder import ModelFolder
 from late_chunking.errors import InvalidParameter, ModelNotFound, UnsupportedModel
 
@@ -18,6 +19,9 @@ DTYPES: Final[Mapping[str, torch.dtype]] = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
+
+# What transformers raises for architectures it does not know and for files that do not fit them.
+_UNLOADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError, SafetensorError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +32,11 @@ class Network:
         module: takes ``input_ids`` and ``attention_mask``, gives ``last_hidden_state``.
         device: where it is.
         dtype: the type of its weights.
-        hidden_size: D.
     """
 
     module: Any
     device: torch.device
     dtype: torch.dtype
-    hidden_size: int
 
     @classmethod
     def load(
@@ -59,36 +61,54 @@ class Network:
             UnsupportedModel: if transformers does not know the architecture without running
                 the folder's code, or if the model is causal.
         """
-        place, number_type = find_device(device), None
+        place = find_device(device)
         if dtype not in (None, "auto", *DTYPES):
             raise InvalidParameter(f"dtype must be one of auto, {', '.join(DTYPES)}, got {dtype!r}")
         number_type = DTYPES.get(dtype or "", torch.bfloat16 if place.type == "cuda" else torch.float32)
+        # Of an encoder-decoder, such as T5, only the encoder is read.
+        loader = AutoModelForTextEncoding if folder.config.get("is_encoder_decoder") else AutoModel
         try:
             with _silence():
-                module = AutoModel.from_pretrained(
+                module = loader.from_pretrained(
                     str(folder.transformer),
                     dtype=number_type,
                     device_map={"": place},
                     trust_remote_code=trust_remote_code,
                     local_files_only=True,
                 )
-        except (ValueError, KeyError, ImportError) as error:
-            raise UnsupportedModel(f"{folder.name}: transformers cannot load it: {_first_line(error)}") from error
         except OSError as error:
             raise ModelNotFound(f"{folder.name}: no weights could be loaded: {_first_line(error)}") from error
+        except _UNLOADABLE as error:
+            raise UnsupportedModel(f"{folder.name}: transformers cannot load it: {_first_line(error)}") from error
         module.eval().requires_grad_(False)
-        network = cls(module, place, number_type, int(module.config.hidden_size))
-        if network._is_causal():
+        network = cls(module, place, number_type)
+        try:
+            causal = network._is_causal()
+        except (ValueError, TypeError, RuntimeError, AttributeError, IndexError) as error:
+            if is_out_of_memory(error):
+                raise
+            raise UnsupportedModel(f"{folder.name}: it does not read token ids alone: {_first_line(error)}") from error
+        if causal:
             raise UnsupportedModel(
                 f"{folder.name}: a token's vector does not depend on the tokens after it (a causal model), "
                 "so a chunk would not have read its document"
             )
         return network
 
+    @property
+    def config(self) -> Any:  # noqa: ANN401 - a transformers configuration
+        """The configuration of the part that reads text."""
+        return self.module.config.get_text_config()
+
+    @property
+    def hidden_size(self) -> int:
+        """D, the width of a token's vector."""
+        return int(self.config.hidden_size)
+
     @torch.inference_mode()
     def _is_causal(self) -> bool:
         """Tell whether the first token's vector ignores what comes after it."""
-        vocabulary = int(self.module.config.vocab_size)
+        vocabulary = int(self.config.vocab_size)
         ids = torch.arange(8, device=self.device)[None] * 7 % vocabulary  # [1, 8]
         other = ids.clone()
         other[0, 1:] = (other[0, 1:] + vocabulary // 2) % vocabulary

@@ -64,9 +64,9 @@ class PackedBatch:
 class Cost:
     """What a sequence costs, in tokens of a sequence so short that attention is for free.
 
-    A transformer layer of width h spends about 24 h² multiplications on a token outside of
-    attention and 4 h n within, for a sequence of n tokens and a layer that sees all of them; so
-    the cost is ``n + n² · share / (6 h)``.
+    A transformer layer of width h spends about 24 h² operations on a token outside of attention
+    and 4 h n within, for a sequence of n tokens and a layer that sees all of them; so the cost is
+    ``n + n² · share / (6 h)``.
 
     Attributes:
         quadratic: the factor of n².
@@ -87,14 +87,18 @@ class Cost:
         return length + self.quadratic * length * length
 
 
-def pack(items: Iterable[Item], budget: int, cost: Cost) -> Iterator[list[Item]]:
+def pack(items: Iterable[Item | None], budget: int, cost: Cost) -> Iterator[list[Item]]:
     """Group consecutive sequences into batches of at most `budget`, in order.
 
-    A sequence over the budget goes alone.
+    A sequence over the budget goes alone. None among the items closes the batch, full or empty.
     """
     batch: list[Item] = []
     spent = 0.0
     for item in items:
+        if item is None:
+            yield batch
+            batch, spent = [], 0.0
+            continue
         price = cost(item.sequence)
         if batch and spent + price > budget:
             yield batch

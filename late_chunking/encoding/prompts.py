@@ -46,11 +46,18 @@ class Prompts:
         Raises:
             InvalidParameter: if the kind is neither ``"query"``, ``"document"`` nor None.
         """
-        if kind is None:
-            return ""
-        if kind not in KINDS:
-            raise InvalidParameter(f"input_type must be one of {', '.join(KINDS)} or null, got {kind!r}")
-        return self.query if kind == "query" else self.document
+        check_kind(kind)
+        return {None: "", "query": self.query, "document": self.document}[kind]
+
+
+def check_kind(kind: object) -> None:
+    """Check that a text is a query, a document or neither.
+
+    Raises:
+        InvalidParameter: if not.
+    """
+    if kind is not None and kind not in KINDS:
+        raise InvalidParameter(f"input_type must be one of {', '.join(KINDS)} or null, got {kind!r}")
 
 
 def find_prompts(name: str, config: Mapping[str, Any], given: Mapping[str, str] | None) -> Prompts:
@@ -68,8 +75,10 @@ def find_prompts(name: str, config: Mapping[str, Any], given: Mapping[str, str] 
     for key, value in given.items():
         if key not in KINDS or not isinstance(value, str):
             raise InvalidParameter(f"prompts take strings under {' and '.join(KINDS)}, got {key!r}: {value!r}")
-    folder = {key: value for key, value in (config.get("prompts") or {}).items() if value}
-    default = folder.get(config.get("default_prompt_name") or "", "")
+    said = config.get("prompts")
+    folder = {key: value for key, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
+    folder = {key: value for key, value in folder.items() if value}
+    default = folder.get(str(config.get("default_prompt_name")), "")
     query = folder.get("query", default)
     document = next((folder[key] for key in _DOCUMENT_NAMES if key in folder), default)
     source = "folder" if query or document else "none"

@@ -40,7 +40,7 @@ def make_sequences(
     pool_prompt: bool = True,
     first_row: int = 0,
 ) -> list[TokenSequence]:
-    """Turn a text's windows into sequences.
+    """Turn a text's windows into sequences, those that a span has a part in.
 
     The tokens before the text are pooled from the first window, those after it from the last.
 
@@ -62,6 +62,8 @@ def make_sequences(
         before = alignment.leading & (pool_prompt and window == 0)
         after = alignment.trailing & (window == len(windows) - 1)
         rows, bags, offsets = _bags(kept, before, after, len(head), len(tail), len(head) + end - start)
+        if not len(rows):
+            continue  # a window that no span looks at need not be read
         ids = np.concatenate((head, tokens.ids[start:end], tail))
         sequences.append(TokenSequence(ids, rows + first_row, bags, offsets))
     return sequences

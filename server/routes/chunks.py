@@ -10,11 +10,11 @@ from fastapi import APIRouter, Depends, Request
 from late_chunking import Document, EmbeddedDocument, FailedDocument
 from late_chunking.boundaries import Strategy, make_strategies
 from late_chunking.embedder import DEFAULT_STRATEGY
-from late_chunking.encoding.head import shortened
 from late_chunking.errors import EmptyInput, InvalidDocument, InvalidInput
 from late_chunking.planning import DocumentPlan
 from late_chunking.planning import Request as PlanRequest
 from late_chunking.records import chunk_record, document_record
+from late_chunking.vectors import shortened
 from server.answers import JsonAnswer, encoded
 from server.auth import DOCUMENTED
 from server.bodies import JsonRoute

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 
 from late_chunking import EmbeddedDocument, FailedDocument
-from late_chunking.encoding.head import shortened
+from late_chunking.vectors import shortened
 from server.answers import JsonAnswer, encoded
 from server.auth import DOCUMENTED
 from server.bodies import JsonRoute

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from late_chunking import Document
-from late_chunking.encoding.head import shortened
 from late_chunking.planning import MODES, ON_OVERFLOW
+from late_chunking.vectors import shortened
 from server.schemas.chunks import Mode, OnOverflow
 
 TEXT = "Berlin is the capital of Germany. 東京は日本の首都です。 👩‍👩‍👧 The city has 3.8 million inhabitants."

@@ -11,7 +11,7 @@ from late_chunking.documents import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Packing:
+class Merging:
     """How a text is cut into pieces and the pieces merged into chunks.
 
     Attributes:
@@ -41,7 +41,7 @@ class Packing:
         """
         chunks: list[Span] = []
         for starts, ends in self._runs(0, len(self.source.text), [*levels, np.unique(self.ruler.starts)]):
-            chunks += self.pack(starts, ends, chunks[-1] if chunks else None)
+            chunks += self.merge(starts, ends, chunks[-1] if chunks else None)
         return chunks
 
     def _runs(self, start: int, end: int, levels: Sequence[IntArray]) -> Iterator[tuple[IntArray, IntArray]]:
@@ -59,7 +59,7 @@ class Packing:
         if first < len(starts):
             yield starts[first:], ends[first:]
 
-    def pack(self, starts: IntArray, ends: IntArray, previous: Span | None = None) -> list[Span]:
+    def merge(self, starts: IntArray, ends: IntArray, previous: Span | None = None) -> list[Span]:
         """Fill chunks greedily with consecutive pieces.
 
         Args:
