@@ -3,20 +3,26 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from late_chunking.dependencies import require
 from late_chunking.documents import EmbeddedDocument
 from late_chunking.records import chunk_record
 
-_COLUMNS = ("id", "document_id", "index", "level", "strategy", "kind", "heading_path", "parent", "token_count", "text")
+_COLUMNS: Final = (
+    *("id", "document_id", "index", "level", "strategy", "kind", "heading_path", "parent", "page"),
+    *("token_count", "text", "content"),
+)
+
+_ROWS: Final = 4_096  # a row group; one a document would make large files slow to read
 
 
 def write_parquet(path: Path, documents: Iterable[EmbeddedDocument], *, dimensions: int, model: str) -> int:
     """Write documents as they come; the file appears under its name only once it is whole.
 
-    Columns: the chunk's fields, its span as ``start`` and ``end``, and ``vector``, a list of
-    `dimensions` floats. The model's name and the mode are in the columns ``model`` and ``mode``.
+    Columns: the chunk's fields, its spans as ``start``, ``end``, ``token_start`` and
+    ``token_end``, and ``vector``, a list of `dimensions` floats. The model's name and the mode
+    are in the columns ``model`` and ``mode``.
 
     Returns:
         The number of chunks written.
@@ -31,9 +37,14 @@ def write_parquet(path: Path, documents: Iterable[EmbeddedDocument], *, dimensio
     count = 0
     try:
         with parquet.ParquetWriter(partial, schema) as writer:
+            waiting: list[Any] = []
             for document in documents:
-                writer.write_batch(_batch(arrow, schema, document, dimensions, model))
+                waiting.append(_batch(arrow, schema, document, dimensions, model))
                 count += len(document.chunks)
+                if sum(batch.num_rows for batch in waiting) >= _ROWS:
+                    writer.write_table(arrow.Table.from_batches(waiting, schema))
+                    waiting = []
+            writer.write_table(arrow.Table.from_batches(waiting, schema))
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -43,9 +54,11 @@ def write_parquet(path: Path, documents: Iterable[EmbeddedDocument], *, dimensio
 def _schema(arrow: Any, dimensions: int) -> Any:  # noqa: ANN401 - pyarrow is optional
     """Describe a row."""
     string, integer = arrow.string(), arrow.int64()
-    types = {"index": integer, "level": integer, "token_count": integer, "heading_path": arrow.list_(string)}
+    types = dict.fromkeys(("index", "level", "page", "token_count"), integer)
+    types["heading_path"] = arrow.list_(string)
     fields = [(name, types.get(name, string)) for name in _COLUMNS]
-    fields += [("start", integer), ("end", integer), ("model", string), ("mode", string)]
+    fields += [(name, integer) for name in ("start", "end", "token_start", "token_end")]
+    fields += [("model", string), ("mode", string)]
     return arrow.schema([*fields, ("vector", arrow.list_(arrow.float32(), dimensions))])
 
 
@@ -53,7 +66,8 @@ def _batch(arrow: Any, schema: Any, document: EmbeddedDocument, dimensions: int,
     """Turn one document into rows."""
     rows = [{**chunk_record(chunk), "document_id": chunk.document_id} for chunk in document.chunks]
     columns = [arrow.array([row[name] for row in rows], schema.field(name).type) for name in _COLUMNS]
-    columns += [arrow.array([chunk.span[edge] for chunk in document.chunks], arrow.int64()) for edge in (0, 1)]
+    for spans in ([chunk.span for chunk in document.chunks], [chunk.token_span for chunk in document.chunks]):
+        columns += [arrow.array([span[edge] for span in spans], arrow.int64()) for edge in (0, 1)]
     columns += [arrow.array([value] * len(rows), arrow.string()) for value in (model, document.mode)]
     values = arrow.array(document.vectors.ravel(), arrow.float32())
     columns.append(arrow.FixedSizeListArray.from_arrays(values, dimensions))

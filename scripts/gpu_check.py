@@ -31,6 +31,7 @@ from late_chunking.errors import OutOfDeviceMemory
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L4": 121e12, "L40S": 362e12}
 # Largest difference of a normalised chunk vector's component, half precision against fp32.
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
+LEAST_COSINE = 0.999
 Results = dict[str, Any]
 
 
@@ -92,7 +93,7 @@ def check_equal(network: Network, layers: int, width: int, longest: int) -> Resu
     cosines = [float((one * other).sum(axis=1).min()) for one, other in zip(found, expected, strict=True)]
     worst = lengths[int(np.argmax(differences))]
     finite = all(np.isfinite(one).all() for one in found)
-    ok = finite and max(differences) <= TOLERANCE[network.dtype]
+    ok = finite and max(differences) <= TOLERANCE[network.dtype] and min(cosines) >= LEAST_COSINE
     return {"ok": ok, "lengths": len(lengths), "largest": max(differences), "at": worst, "least_cosine": min(cosines)}
 
 

@@ -64,13 +64,14 @@ def _request_id(headers: Headers) -> str:
 
 
 def _times(timings: Timings | None, total: float) -> dict[str, float]:
-    """Name the times that are known, in seconds."""
-    times = {"x-total-time": total}
-    if timings is not None:
-        times["x-tokenization-time"] = timings.tokenization
-        times["x-queue-time"] = timings.queue
-        times["x-inference-time"] = timings.inference
-    return times
+    """Name the times, in seconds; 0 for what a request never came to."""
+    spent = timings or Timings(0.0, 0.0, 0.0)
+    return {
+        "x-total-time": total,
+        "x-tokenization-time": spent.tokenization,
+        "x-queue-time": spent.queue,
+        "x-inference-time": spent.inference,
+    }
 
 
 def _log(error: Exception, request_id: str, scope: Scope) -> None:

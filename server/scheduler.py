@@ -174,6 +174,7 @@ class Scheduler:
     def _run_round(self, jobs: list[_Job]) -> None:
         """Run the plans of several requests, and answer each as soon as its last document is done."""
         self._running = jobs
+        left = list(jobs)
         begun = time.perf_counter()
         try:
             outcomes = iter(self._run([plan for job in jobs for plan in job.plans]))
@@ -182,8 +183,13 @@ class Scheduler:
                 if len(own) != len(job.plans):
                     raise BackendError(f"the encoder gave {len(own)} outcomes for {len(job.plans)} documents")
                 job.resolve(Completed(own, begun - job.submitted, time.perf_counter() - begun))
+                left.remove(job)
         except Exception as error:
             _logger.exception("a round of %d requests failed on the device", len(jobs))
-            for job in jobs:
-                job.resolve(BackendError(f"the encoder failed: {type(error).__name__}"))
+            if len(jobs) == 1:
+                jobs[0].resolve(BackendError(f"the encoder failed: {type(error).__name__}"))
+            else:
+                # One of them may be to blame; the others need not share its fate.
+                for job in left:
+                    self._run_round([job])
         self._running = []

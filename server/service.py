@@ -14,7 +14,7 @@ from late_chunking import FailedDocument, LateChunker
 from late_chunking.errors import EmptyInput
 from late_chunking.planning import DocumentPlan
 from late_chunking.vectors import shortened
-from server.errors import ClientGone, NotReady, Overloaded, RequestError, TooManyDocuments, UnknownModel
+from server.errors import BackendError, ClientGone, NotReady, Overloaded, RequestError, TooManyDocuments, UnknownModel
 from server.exchange import TIMINGS
 from server.scheduler import Outcome, Scheduler, Timings
 from server.settings import ServerSettings
@@ -131,7 +131,12 @@ class Service:
         """Plan, run, and note the times."""
         arrived = time.perf_counter()
         begun, ended, plans = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, plan)
-        completed = await self._scheduler.embed(plans)
+        try:
+            completed = await self._scheduler.embed(plans)
+        except BackendError:
+            # The device may be gone for good: whoever asks whether it is ready asks it again.
+            self._touched = False
+            raise
         timings = Timings(ended - begun, begun - arrived + completed.queue, completed.inference)
         setattr(request.state, TIMINGS, timings)
         return completed.outcomes

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
-from late_chunking import Document, FailedDocument, LateChunker, errors
+from late_chunking import Document, FailedDocument, LateChunker, Recursive, errors
 from late_chunking.encoding.packing import PackedBatch
 from late_chunking.encoding.reader import Reader
 from tests.models import save_folder
@@ -290,6 +290,67 @@ def test_wrong_calls_are_refused(embedded: LateChunker) -> None:
     assert str(failed.error).startswith("document 0: character 1 is U+D800")  # type: ignore[union-attr]
     with pytest.raises(errors.EmptyInput, match="at least one text"):
         embedded.embed_texts([])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"strategy": Recursive}, r"strategy must be configured: Recursive(…)"),
+        ({"strategy": 5}, "strategy must be a name, a strategy or a function, got 5"),
+        ({"spans": 5}, "spans must be a list of (start, end) pairs, got 5"),
+        ({"strategy": lambda text: None}, "spans must be a list of (start, end) pairs, got None"),
+        ({"strategy": lambda text: {}["x"]}, "the strategy function <lambda> failed: KeyError: 'x'"),
+    ],
+)
+def test_odd_calls_get_errors_of_ours(embedded: LateChunker, arguments: dict, message: str) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        embedded.embed("text", **arguments)
+    assert message in str(caught.value)
+
+
+def test_a_text_without_tokens_is_an_error_that_names_it(embedded: LateChunker) -> None:
+    for name in ("tokens", "sentences", "recursive"):
+        with pytest.raises(errors.InvalidDocument, match=r"document 0 \('bom'\): the tokenizer .* makes no token"):
+            embedded.embed(Document("\ufeff\u200b", id="bom"), strategy=name)
+    outcomes = list(embedded.embed_many(["\ufeff", "fine"], on_error="yield"))
+    assert [type(outcome).__name__ for outcome in outcomes] == ["FailedDocument", "EmbeddedDocument"]
+    assert outcomes[0].id.startswith("sha256-")
+
+
+def test_a_documents_spans_may_be_an_iterator(embedded: LateChunker) -> None:
+    document = Document("Hello world", spans=iter([(0, 5)]))
+    assert len(embedded.embed(document).chunks) == len(embedded.embed(document).chunks) == 1
+
+
+def test_documents_with_nothing_to_read_do_not_pile_up(embedded: LateChunker) -> None:
+    taken = 0
+
+    def endless() -> Iterator[str | Document]:
+        nonlocal taken
+        yield "first"
+        while True:
+            taken += 1
+            yield Document("x", spans=[(0, 9)]) if taken % 2 else ""
+
+    stream = embedded.embed_many(endless(), on_error="yield")
+    for _ in range(500):
+        next(stream)
+    assert taken < 700
+
+
+def test_a_window_that_no_span_looks_at_is_not_read(embedded: LateChunker) -> None:
+    text = TEXT * 20
+    whole = embedded.embed(text, spans=[(0, len(text)), (0, 30)])
+    part = embedded.embed(text, spans=[(0, 30)])
+    assert part.windows == 1 < whole.windows
+    np.testing.assert_allclose(part.vectors[0], whole.vectors[1], atol=1e-6)
+
+
+def test_errors_call_texts_texts(embedded: LateChunker) -> None:
+    with pytest.raises(errors.InvalidParameter, match=r"^input_type must be one of query, document or null, got 'x'"):
+        embedded.embed_texts(["a"], input_type="x")
+    with pytest.raises(errors.DocumentTooLong, match=r"^text 0 "):
+        embedded.embed_texts(["word " * 300], on_overflow="error")
 
 
 def test_limits_name_both_numbers(embedded: LateChunker) -> None:

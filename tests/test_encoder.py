@@ -181,6 +181,20 @@ def test_a_network_that_mixes_neighbours_is_found_out(monkeypatch: pytest.Monkey
     assert chosen(make_network("bert")).name == "padded"
 
 
+def test_a_dimension_larger_than_all_others_hides_no_mixing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mixed(query, key, value, lengths, scale, window):
+        whole = PackedLengths.of(lengths.cu_seqlens[[0, -1]], query.shape[2], query.device)
+        return per_sequence_attention(query, key, value, whole, scale, window)
+
+    network = make_network("bert").to(torch.bfloat16)
+    with torch.no_grad():
+        network.encoder.layer[-1].output.LayerNorm.bias[3] = 100.0
+    honest = choose_encoder(Network(copy.deepcopy(network), torch.device("cpu"), torch.bfloat16), 512)
+    assert honest.encoder.name == "packed"
+    monkeypatch.setattr(attention, "per_sequence_attention", mixed)
+    assert choose_encoder(Network(network, torch.device("cpu"), torch.bfloat16), 512).encoder.name == "padded"
+
+
 def test_a_padded_model_serves_and_says_so(tmp_path: Path) -> None:
     folder = save_folder(tmp_path, network=make_network("mpnet", pad_token_id=3), window=64)
     chunker = LateChunker(str(folder), device="cpu")

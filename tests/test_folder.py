@@ -4,11 +4,21 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertModel, Qwen2Config, Qwen2Model, RobertaConfig, RobertaModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    Qwen2Config,
+    Qwen2Model,
+    RobertaConfig,
+    RobertaModel,
+    T5Config,
+    T5EncoderModel,
+)
 
-from late_chunking import LateChunker, errors
+from late_chunking import Document, LateChunker, errors
 from late_chunking.encoding import folder as folders
 from late_chunking.encoding.folder import read_folder
 from late_chunking.encoding.prompts import find_prompts
@@ -139,6 +149,69 @@ def test_a_dense_module_with_an_unknown_activation_is_refused(tmp_path: Path) ->
     edit(folder / "2_Dense" / "config.json", activation_function="os.system")
     with pytest.raises(errors.UnsupportedModel, match=r"activation 'os.system' is not one of torch.nn"):
         LateChunker(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", "[]"),
+        ("config.json", "null"),
+        ("config.json", '{"model_type": "no-such-type"}'),
+        ("config.json", '{"model_type": 7}'),
+        ("modules.json", "{}"),
+        ("modules.json", "[1, 2]"),
+        ("modules.json", '[{"type": "x.Transformer"}]'),
+        ("modules.json", '[{"type": "x.Transformer", "path": ""}, {"type": "x.Pooling", "path": "../../x"}]'),
+        ("modules.json", "[" * 3000),
+        ("1_Pooling/config.json", "[]"),
+        ("sentence_bert_config.json", '"x"'),
+        ("tokenizer_config.json", "[]"),
+        ("tokenizer.json", "{}"),
+        ("tokenizer.json", "not json"),
+        ("config_sentence_transformers.json", "[]"),
+        ("model.safetensors", "broken"),
+        ("model.safetensors", ""),
+    ],
+)
+def test_a_broken_file_is_an_error_of_ours(folder: Path, name: str, content: str) -> None:
+    (folder / name).write_text(content)
+    with pytest.raises(errors.ModelError):
+        LateChunker(str(folder), device="cpu")
+
+
+def test_odd_values_in_a_folder_are_read_as_none(folder: Path) -> None:
+    edit(folder / "config_sentence_transformers.json", prompts=["x"], default_prompt_name=7)
+    edit(folder / "sentence_bert_config.json", max_seq_length="many")
+    edit(folder / "tokenizer_config.json", model_max_length=None)
+    found = read_folder(str(folder))
+    assert found.prompts.source == "none"
+    assert found.window == 512
+
+
+def test_of_an_encoder_decoder_the_encoder_is_read(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    shape = {
+        "vocab_size": 400,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 32,
+        "num_layers": 2,
+        "num_heads": 4,
+        "pad_token_id": 3,
+    }
+    folder = save_folder(tmp_path, network=T5EncoderModel(T5Config(**shape)).eval())
+    edit(folder / "config.json", is_encoder_decoder=True)
+    chunker = LateChunker(str(folder), device="cpu")
+    assert chunker.info().encoder == "padded"
+    text = "The ferry leaves at dawn."
+    alone = chunker.embed(text, spans=[(0, len(text))]).vectors
+    (_, among) = chunker.embed_many(["Salz " * 30, Document(text, spans=[(0, len(text))])])
+    np.testing.assert_allclose(among.vectors, alone, atol=1e-5)
+
+
+def test_a_window_beyond_the_trained_one_is_noted() -> None:
+    assert any("trained on 256" in note for note in read_folder("embedded", window=300).notes)
+    assert not any("trained on" in note for note in read_folder("embedded", window=200).notes)
 
 
 def test_causal_models_are_refused(tmp_path: Path) -> None:

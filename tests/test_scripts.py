@@ -54,9 +54,10 @@ def test_windows_are_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_shows_its_table_and_writes_vectors(tmp_path: Path) -> None:
+def test_the_demo_shows_its_table_and_writes_vectors() -> None:
     if not (ROOT / ".venv" / "bin" / "python").exists():
         pytest.skip("the demo would install an environment: run through scripts/test")
+    (ROOT / "vectors.parquet").unlink(missing_ok=True)
     result = subprocess.run([ROOT / "scripts" / "demo"], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "similarity to" in result.stdout

@@ -79,3 +79,14 @@ class Short(Wrapped):
         plans = list(plans)
         lost = any("FAULT" in plan.document.text for plan in plans)
         return self._chunker.run(plans[:-1] if lost else plans)
+
+
+class Lost(Wrapped):
+    """Its device can be lost, for every round, and come back."""
+
+    lost = False
+
+    def run(self, plans) -> Iterator:
+        if self.lost:
+            raise RuntimeError("device lost")
+        return self._chunker.run(plans)

@@ -83,8 +83,17 @@ def test_a_model_that_cannot_be_loaded_is_the_librarys_error(tmp_path):
 
 
 def test_serve_listens_until_told_to_stop(embedded, monkeypatch):
-    seen = {}
+    seen = []
     monkeypatch.setattr(ServerSettings, "load_chunker", lambda self: embedded)
-    monkeypatch.setattr(uvicorn, "run", lambda app, **options: seen.update(options, app=app))
-    serve(ServerSettings(hostname="127.0.0.1", port=1234))
-    assert (seen["host"], seen["port"]) == ("127.0.0.1", 1234)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: seen.extend(one.getsockname() for one in sockets))
+    serve(ServerSettings(hostname="127.0.0.1", port=0))
+    assert seen[0][0] == "127.0.0.1"
+    assert seen[0][1] > 0
+
+
+def test_an_address_that_is_taken_is_said_before_the_model_is_loaded(monkeypatch):
+    monkeypatch.setattr(ServerSettings, "load_chunker", lambda self: pytest.fail("loaded"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1 port {port}"):
+            serve(ServerSettings(hostname="127.0.0.1", port=port))

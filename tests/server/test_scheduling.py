@@ -11,7 +11,7 @@ import pytest
 from late_chunking.errors import NonFiniteVector, OutOfDeviceMemory
 from server.app import create_app
 from server.settings import ServerSettings
-from tests.server.chunkers import Failing, Gated, Raising, Short
+from tests.server.chunkers import Failing, Gated, Lost, Raising, Short
 
 FAULTY = {"documents": [{"id": "bad", "text": "This is the FAULT."}]}
 SOUND = {"documents": [{"id": "good", "text": "This is sound."}]}
@@ -81,8 +81,9 @@ def test_an_unexpected_error_fails_its_round_and_the_thread_goes_on(embedded, st
     assert answer.status_code == (200 if late else 500)
 
 
-def test_requests_done_before_the_error_are_answered(embedded, started):
-    chunker = Gated(Raising(embedded, RuntimeError("device lost"), late=True))
+@pytest.mark.parametrize("late", [False, True])
+def test_a_request_that_breaks_its_round_fails_alone(embedded, started, late):
+    chunker = Gated(Raising(embedded, RuntimeError("device lost"), late=late))
     client = started(chunker)
     chunker.close()
     scheduler = client.app.state.service._scheduler
@@ -94,7 +95,20 @@ def test_requests_done_before_the_error_are_answered(embedded, started):
             until(lambda waiting=waiting: len(scheduler._waiting) == waiting + 1)
         chunker.gate.set()
         statuses = [job.result().status_code for job in jobs]
-    assert statuses == [200, 200, 500, 500]
+    # Where the error comes after the first outcome, even the one to blame has its own by then.
+    assert statuses == [200, 200, 200 if late else 500, 200]
+
+
+def test_ready_follows_a_device_that_is_lost_and_comes_back(embedded, started):
+    chunker = Lost(embedded)
+    client = started(chunker)
+    assert client.get("/readyz").status_code == 200
+    chunker.lost = True
+    assert client.post("/v1/chunks", json=SOUND).status_code == 500
+    assert client.get("/readyz").status_code == 500
+    chunker.lost = False
+    assert client.get("/readyz").status_code == 200
+    assert client.post("/v1/chunks", json=SOUND).status_code == 200
 
 
 def test_missing_outcomes_are_an_error_not_a_wait(embedded, started):
