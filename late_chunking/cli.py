@@ -15,11 +15,27 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from late_chunking import __version__, display
+from late_chunking.boundaries import make_strategies
 from late_chunking.dependencies import require
 from late_chunking.documents import EmbeddedDocument
 from late_chunking.embedder import DEFAULT_STRATEGY, LateChunker
 from late_chunking.errors import InvalidInput, InvalidParameter, LateChunkingError, ModelNotFound, UnsupportedModel
 from late_chunking.files import read_documents
+from late_chunking.options import (
+    AsJson,
+    Device,
+    DocumentPrompt,
+    Files,
+    Mode,
+    Model,
+    Options,
+    Overlap,
+    QueryPrompt,
+    Revision,
+    Size,
+    Strategy,
+    Window,
+)
 from late_chunking.parquet import write_parquet
 from late_chunking.planning import Planner, Request
 from late_chunking.records import chunk_record, document_record, embedded_record
@@ -31,21 +47,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Embed documents chunk by chunk, each chunk's vector having read the whole document.",
 )
-
-Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UTF-8 text files; - is standard input.")]
-Strategy = Annotated[str, typer.Option(help="Where to cut: tokens, sentences or recursive.")]
-Size = Annotated[int | None, typer.Option(help="Units (tokens) a chunk; by default the strategy's own.")]
-Overlap = Annotated[int | None, typer.Option(help="Units that a chunk repeats of the one before.")]
-Options = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=JSON", help="Any option of the strategy; may be repeated.")
-]
-Model = Annotated[
-    str, typer.Option(envvar="MODEL_ID", help="'embedded', a model folder, or the id of a model on the hub.")
-]
-Revision = Annotated[str | None, typer.Option(envvar="REVISION", help="Branch, tag or commit of a model on the hub.")]
-Device = Annotated[str | None, typer.Option(help="A torch device, such as cpu or cuda:0; found by itself otherwise.")]
-Mode = Annotated[str, typer.Option(help="late: read the document, then pool. naive: read each chunk alone.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines, one document a line.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -73,12 +74,16 @@ def compare(
     model: Model = DEFAULT_MODEL,
     revision: Revision = None,
     device: Device = None,
+    window: Window = None,
+    query_prompt: QueryPrompt = None,
+    document_prompt: DocumentPrompt = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the similarity of each chunk to a query, late and naive side by side."""
     (document,) = read_documents([file])
     parameters = _parameters(size, overlap, options)
-    chunker = LateChunker(model, revision=revision, device=device)
+    make_strategies(strategy, parameters)  # what is wrong with them is said before the model is loaded
+    chunker = LateChunker(_settings(model, revision, window, query_prompt, document_prompt, device))
     vector = chunker.embed_query(query)  # [D]
     late, naive = (chunker.embed(document, strategy=strategy, mode=mode, **parameters) for mode in ("late", "naive"))
     scores = {"late": late.vectors @ vector, "naive": naive.vectors @ vector}  # [C] each
@@ -101,11 +106,13 @@ def chunk(
     options: Options = None,
     model: Model = DEFAULT_MODEL,
     revision: Revision = None,
+    window: Window = None,
+    document_prompt: DocumentPrompt = None,
     as_json: AsJson = False,
 ) -> None:
     """Show where documents are cut; loads the model's tokenizer, not its weights."""
     request = Request.of(strategy, parameters=_parameters(size, overlap, options))
-    planner = Planner.load(Settings(model=model, revision=revision))
+    planner = Planner.load(_settings(model, revision, window, None, document_prompt))
     for index, document in enumerate(read_documents(files)):
         chunks = planner.chunk(document, request, index)
         if as_json:
@@ -126,6 +133,8 @@ def embed(
     model: Model = DEFAULT_MODEL,
     revision: Revision = None,
     device: Device = None,
+    window: Window = None,
+    document_prompt: DocumentPrompt = None,
     as_json: AsJson = False,
 ) -> None:
     """Embed documents into a Parquet file, one row a chunk, or with --json onto standard output."""
@@ -134,7 +143,8 @@ def embed(
     if out is not None:
         _check_out(out)
     parameters = _parameters(size, overlap, options)
-    chunker = LateChunker(model, revision=revision, device=device)
+    Request.of(strategy, parameters, mode=mode)  # what is wrong with them is said before the model is loaded
+    chunker = LateChunker(_settings(model, revision, window, None, document_prompt, device))
     documents = display.progress(read_documents(files), len(files))
     embedded: Iterable[EmbeddedDocument] = chunker.embed_many(documents, strategy=strategy, mode=mode, **parameters)
     if as_json:
@@ -150,10 +160,16 @@ def embed(
 
 @app.command()
 def info(
-    model: Model = DEFAULT_MODEL, revision: Revision = None, device: Device = None, as_json: AsJson = False
+    model: Model = DEFAULT_MODEL,
+    revision: Revision = None,
+    device: Device = None,
+    window: Window = None,
+    query_prompt: QueryPrompt = None,
+    document_prompt: DocumentPrompt = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say what was found in a model folder: window, pooling, prompts, and how it is run."""
-    found = asdict(LateChunker(model, revision=revision, device=device).info())
+    found = asdict(LateChunker(_settings(model, revision, window, query_prompt, document_prompt, device)).info())
     if as_json:
         _print_json(found)
     else:
@@ -162,12 +178,15 @@ def info(
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on; HOSTNAME. [127.0.0.1]")] = None,
+    hostname: Annotated[str | None, typer.Option("--host", help="Address to listen on; HOSTNAME. [127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; PORT. [8080]")] = None,
-    model: Annotated[str | None, typer.Option(help="The model; MODEL_ID. [embedded]")] = None,
+    model_id: Annotated[str | None, typer.Option("--model", help="The model; MODEL_ID. [embedded]")] = None,
     revision: Annotated[str | None, typer.Option(help="Revision on the hub; REVISION.")] = None,
     dtype: Annotated[str | None, typer.Option(help="Type of the weights; DTYPE.")] = None,
     device: Annotated[str | None, typer.Option(help="A torch device; DEVICE.")] = None,
+    window: Annotated[int | None, typer.Option(help="Tokens read at once; WINDOW.")] = None,
+    query_prompt: Annotated[str | None, typer.Option(help="Put before queries; QUERY_PROMPT.")] = None,
+    document_prompt: Annotated[str | None, typer.Option(help="Put before documents; DOCUMENT_PROMPT.")] = None,
     served_model_name: Annotated[str | None, typer.Option(help="Name in answers; SERVED_MODEL_NAME.")] = None,
     api_key: Annotated[str | None, typer.Option(help="Bearer key to ask for; API_KEY.")] = None,
     max_batch_tokens: Annotated[int | None, typer.Option(help="Tokens a batch; MAX_BATCH_TOKENS.")] = None,
@@ -182,27 +201,12 @@ def serve(
     tokenization_workers: Annotated[int | None, typer.Option(help="Tokenizer threads; TOKENIZATION_WORKERS.")] = None,
 ) -> None:
     """Serve the model over HTTP. Every option may also be given as the environment variable named."""
-    given = {
-        "hostname": host,
-        "port": port,
-        "model_id": model,
-        "revision": revision,
-        "dtype": dtype,
-        "device": device,
-        "served_model_name": served_model_name,
-        "api_key": api_key,
-        "max_batch_tokens": max_batch_tokens,
-        "max_concurrent_requests": max_concurrent_requests,
-        "max_client_batch_size": max_client_batch_size,
-        "max_document_tokens": max_document_tokens,
-        "payload_limit": payload_limit,
-        "tokenization_workers": tokenization_workers,
-    }
+    given = {name: value for name, value in locals().items() if value is not None}  # named as the settings are
     require("fastapi", purpose="serving", extra="server")
     from server.app import serve as run
     from server.settings import ServerSettings
 
-    run(ServerSettings.of(**{name: value for name, value in given.items() if value is not None}))
+    run(ServerSettings.of(**given))
 
 
 def main() -> None:
@@ -230,6 +234,20 @@ def _fail(message: str, code: int) -> NoReturn:
     line = " ".join(message.split())
     display.console_error.print(f"[bold red]error:[/] {display.escape(line)}", soft_wrap=True)
     sys.exit(code)
+
+
+def _settings(
+    model: str,
+    revision: str | None,
+    window: int | None,
+    query_prompt: str | None,
+    document_prompt: str | None,
+    device: str | None = None,
+) -> Settings:
+    """Collect the settings of a model."""
+    given = {"query": query_prompt, "document": document_prompt}
+    prompts = {kind: prompt for kind, prompt in given.items() if prompt is not None}
+    return Settings(model=model, revision=revision, device=device, window=window, prompts=prompts or None)
 
 
 def _parameters(size: int | None, overlap: int | None, options: list[str] | None) -> dict[str, Any]:

@@ -43,6 +43,9 @@ class ServerSettings(BaseSettings):
         revision: branch, tag or commit on the hub.
         dtype: type of the weights; by default bfloat16 on CUDA, else float32.
         device: a torch device; by default the best there is.
+        window: tokens read at once; by default what the model was trained on.
+        query_prompt: put before queries, instead of the model's own prompt.
+        document_prompt: put before documents, instead of the model's own prompt.
         max_batch_tokens: tokens the encoder reads in one batch; by default what suits the device.
         max_concurrent_requests: requests in work at once; more are answered 429.
         max_client_batch_size: documents or inputs in one request; more are answered 413.
@@ -64,6 +67,9 @@ class ServerSettings(BaseSettings):
     revision: str | None = None
     dtype: str | None = None
     device: str | None = None
+    window: int | None = Field(default=None, ge=1)
+    query_prompt: str | None = None
+    document_prompt: str | None = None
     max_batch_tokens: int | None = Field(default=None, ge=1)
     max_concurrent_requests: int = Field(default=512, ge=1)
     max_client_batch_size: int = Field(default=256, ge=1)
@@ -115,8 +121,12 @@ class ServerSettings(BaseSettings):
         Raises:
             InvalidParameter: if the library refuses a value.
         """
+        given = {"query": self.query_prompt, "document": self.document_prompt}
+        prompts = {kind: prompt for kind, prompt in given.items() if prompt is not None}
         return Settings(
             model=self.model_id,
+            window=self.window,
+            prompts=prompts or None,
             revision=self.revision,
             device=self.device,
             dtype=self.dtype,

@@ -114,6 +114,12 @@ def test_compare_shows_both_similarities(file: Path, embedded: LateChunker) -> N
     assert "naive" in shown
 
 
+def test_prompts_and_window_are_the_callers() -> None:
+    arguments = ["--query-prompt", "q: ", "--document-prompt", "d: ", "--window", "128"]
+    found = json.loads(run("info", "--json", *arguments))
+    assert (found["query_prompt"], found["document_prompt"], found["window"]) == ("q: ", "d: ", 128)
+
+
 def test_info_says_what_is_in_force() -> None:
     found = json.loads(run("info", "--json"))
     assert found["window"] == 256
