@@ -250,7 +250,7 @@ def _settings(
     return Settings(model=model, revision=revision, device=device, window=window, prompts=prompts or None)
 
 
-def _parameters(size: int | None, overlap: int | None, options: list[str] | None) -> dict[str, Any]:
+def _parameters(size: int | None, overlap: str | None, options: list[str] | None) -> dict[str, Any]:
     """Collect the options of a strategy."""
     parameters: dict[str, Any] = {}
     for option in options or []:
@@ -262,7 +262,8 @@ def _parameters(size: int | None, overlap: int | None, options: list[str] | None
         except ValueError as error:
             hint = f"a string needs quotes of its own: --set '{name}=\"…\"'"
             raise InvalidParameter(f"--set {option}: {error}; {hint}") from error
-    for name, given in (("size", size), ("overlap", overlap)):
+    overlapping = int(overlap) if overlap and overlap.isdecimal() else overlap
+    for name, given in (("size", size), ("overlap", overlapping)):
         if given is None:
             continue
         if name in parameters:

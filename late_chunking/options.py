@@ -5,9 +5,11 @@ from typing import Annotated
 import typer
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UTF-8 text files; - is standard input.")]
-Strategy = Annotated[str, typer.Option(help="Where to cut: tokens, sentences or recursive.")]
+Strategy = Annotated[str, typer.Option(help="Where to cut: tokens, words, sentences, paragraphs or recursive.")]
 Size = Annotated[int | None, typer.Option(help="Units (tokens) a chunk; by default the strategy's own.")]
-Overlap = Annotated[int | None, typer.Option(help="Units that a chunk repeats of the one before.")]
+Overlap = Annotated[
+    str | None, typer.Option(metavar="N|N%", help="Units, or a share of the size, that a chunk repeats.")
+]
 Options = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=JSON", help="Any option of the strategy; may be repeated.")
 ]

@@ -127,6 +127,16 @@ class Service:
         with self._admission():
             return await _unless_gone(request, self._embed(request, plan))
 
+    async def prepare(self, work: Callable[[], Result]) -> Result:
+        """Do work on a thread that tokenizes, counted as a request in work.
+
+        Raises:
+            InvalidInput: what `work` raises.
+            Overloaded: at once, if too many requests are in work.
+        """
+        with self._admission():
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
     async def _embed(self, request: Request, plan: Callable[[], Sequence[DocumentPlan]]) -> tuple[Outcome, ...]:
         """Plan, run, and note the times."""
         arrived = time.perf_counter()

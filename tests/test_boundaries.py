@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from late_chunking import LateChunker, errors
 from late_chunking.boundaries import (
     STRATEGIES,
+    Paragraphs,
     Recursive,
     Sentences,
     SourceText,
     Strategy,
     Tokens,
+    Words,
     make_strategies,
     split,
 )
@@ -34,9 +36,18 @@ def strategies(draw: st.DrawFn) -> Strategy:
     size = draw(st.integers(1, 30))
     overlap = draw(st.integers(0, size - 1))
     unit = draw(st.sampled_from(["tokens", "chars", "words"]))
-    kind = draw(st.sampled_from(["tokens", "sentences", "packed", "recursive", "separators"]))
+    percentage = st.integers(0, 99).map(lambda percent: f"{percent}%" if -(-size * percent // 100) < size else 0)
+    overlap = draw(st.just(overlap) | percentage)
+    kinds = ["tokens", "words", "sentences", "packed", "windows", "paragraphs", "recursive", "separators"]
+    kind = draw(st.sampled_from(kinds))
     if kind == "tokens":
         return Tokens(size, overlap)
+    if kind == "words":
+        return Words(size, overlap)
+    if kind == "windows":
+        return draw(st.sampled_from([Sentences(size, overlap, "sentences"), Paragraphs(size, overlap, "paragraphs")]))
+    if kind == "paragraphs":
+        return draw(st.sampled_from([Paragraphs(), Paragraphs(size, overlap, unit)]))
     if kind == "sentences":
         return Sentences(language=draw(st.sampled_from(["en", "de", "zh", "ja", "xx"])))
     if kind == "packed":
@@ -77,10 +88,9 @@ def test_every_strategy_covers_the_text_in_order_and_cuts_no_cluster(text: str, 
 
 @given(nasty_text, strategies())
 def test_a_limit_is_passed_only_by_one_cluster_alone(text: str, strategy: Strategy) -> None:
-    size = getattr(strategy, "size", None)
-    if size is None:
+    size, unit = strategy.size, strategy.unit  # type: ignore[attr-defined]
+    if size is None or unit in ("sentences", "paragraphs"):
         return
-    unit = getattr(strategy, "unit", "tokens")
     for boundary in split(byte_source(text), strategy):
         chunk = text[slice(*boundary.span)]
         assert sizes(chunk, unit) <= size or len(regex.findall(r"\X", chunk)) == 1
@@ -129,6 +139,12 @@ def test_windows_follow_the_formula_where_characters_are_single_bytes(text: str,
         ("tokens", {"size": "9"}, "got '9'"),
         ("tokens", {"size": 4, "overlap": 4}, "overlap 4 with size 4"),
         ("tokens", {"size": 4, "overlap": -1}, "got -1"),
+        ("tokens", {"unit": "chars"}, "unit must be one of tokens, got 'chars'"),
+        ("words", {"size": 4, "overlap": "100%"}, "overlap 100% with size 4"),
+        ("words", {"size": 4, "overlap": "76%"}, "overlap 76% with size 4"),
+        ("words", {"size": 4, "overlap": "some"}, "a percentage such as '15%', got 'some'"),
+        ("paragraphs", {"overlap": 3}, "overlap 3 needs a size: without one, nothing is merged"),
+        ("paragraphs", {"size": 2, "unit": "sentences"}, "unit must be one of tokens, chars, words, paragraphs"),
         ("tokens", {"sise": 4}, "no option sise; it has size, overlap"),
         ("recursive", {"unit": "pages", "size": 1}, "unit must be one of tokens, chars, words, got 'pages'"),
         ("recursive", {"unit": ["chars"], "size": 1}, "got ['chars']"),
@@ -147,8 +163,32 @@ def test_wrong_options_say_the_value_and_the_limit(name: str, parameters: dict[s
 
 
 def test_unknown_strategy_lists_the_known() -> None:
-    with pytest.raises(errors.UnknownStrategy, match="unknown strategy 'token'; known: recursive, sentences, tokens"):
+    with pytest.raises(errors.UnknownStrategy, match="unknown strategy 'token'; known: paragraphs, recursive"):
         make_strategies("token")
+
+
+def test_windows_of_sentences_slide() -> None:
+    text = " ".join(f"Sentence number {number}." for number in range(1, 9))
+    spans = [boundary.span for boundary in split(byte_source(text), Sentences(size=3, overlap=1, unit="sentences"))]
+    numbers = [[int(number) for number in regex.findall(r"\d", text[slice(*span)])] for span in spans]
+    assert numbers == [[1, 2, 3], [3, 4, 5], [5, 6, 7], [7, 8]]
+
+
+@pytest.mark.parametrize(("percentage", "units"), [("0%", 0), ("10%", 1), ("15 %", 2), ("12.5%", 2), ("90%", 9)])
+def test_a_percentage_is_rounded_up(percentage: str, units: int) -> None:
+    text = " ".join("word" for _ in range(60))
+    by_percentage, by_count = (split(byte_source(text), Words(10, overlap)) for overlap in (percentage, units))
+    assert by_percentage == by_count
+
+
+def test_paragraphs_merge_and_too_long_ones_are_cut_at_sentences() -> None:
+    text = "One short.\n\nTwo.\n\nThree is long. It goes on. And on."
+    source = byte_source(text)
+    assert [text[slice(*boundary.span)] for boundary in split(source, Paragraphs(size=20, unit="chars"))] == [
+        "One short.\n\nTwo.",
+        "Three is long.",
+        "It goes on. And on.",
+    ]
 
 
 def test_a_default_size_is_in_tokens() -> None:
@@ -172,7 +212,7 @@ def test_the_type_of_a_size_does_not_change_a_strategy() -> None:
 def test_a_text_without_tokens_is_one_chunk_for_every_strategy(text: str) -> None:
     source = SourceText(text, np.zeros(0, dtype=np.int64), 8)
     for name in STRATEGIES:
-        (boundary,) = split(source, make_strategies(name)[0])
+        (boundary,) = split(source, make_strategies(name, {"size": 3})[0])
         assert text[slice(*boundary.span)] == text.strip()
 
 

@@ -28,8 +28,6 @@ def test_case(case: dict[str, Any], embedded: LateChunker) -> None:
     tokenizer = parameters.pop("tokenizer", None)
     # In characters, a case may ask for pieces that a word-level tokenizer has no token for.
     any_tokenizer = tokenizer is None and parameters.get("unit", "tokens") == "tokens"
-    if case["strategy"] == "tokens":
-        parameters.pop("unit", None)
     byte_anchors = [place for place, character in enumerate(text) for _ in character.encode()]
     anchors = [np.array(byte_anchors, dtype=np.int64)]
     if any_tokenizer:

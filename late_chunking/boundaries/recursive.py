@@ -8,8 +8,9 @@ import numpy as np
 import regex
 
 from late_chunking.boundaries.merging import Merging
+from late_chunking.boundaries.sizes import SizeOptions
 from late_chunking.boundaries.source import SourceText
-from late_chunking.boundaries.strategy import Boundary, checked_size, size_or_default
+from late_chunking.boundaries.strategy import Boundary
 from late_chunking.characters import IntArray
 from late_chunking.errors import InvalidParameter
 
@@ -24,7 +25,7 @@ _SECONDS_PER_SEPARATOR: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Recursive:
+class Recursive(SizeOptions):
     """Cut at the first separator; where a piece is still too large, at the next; then merge.
 
     Consecutive pieces of one level are merged up to `size`. A separator stays with the piece
@@ -33,26 +34,18 @@ class Recursive:
     within it, at a character.
 
     Attributes:
-        size: units a chunk; by default ``min(256, window // 4)`` tokens.
-        overlap: units that a chunk repeats of the one before.
-        unit: ``"tokens"``, ``"chars"`` or ``"words"``.
         separators: coarsest first; by default paragraph, line, sentence end and word.
         regex: whether the given separators are regular expressions (of the package `regex`,
             and for at most five seconds each), not literal strings.
     """
 
     name: ClassVar[str] = "recursive"
-    size: int | None = None
-    overlap: int = 0
-    unit: str = "tokens"
     separators: Sequence[str] | None = None
     regex: bool = False
 
     def __post_init__(self) -> None:
         """Check the options, and make the separators a tuple so that ids are stable."""
-        size, overlap = checked_size(self.size, self.overlap, self.unit)
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "overlap", overlap)
+        SizeOptions.__post_init__(self)
         if not isinstance(self.regex, bool):
             raise InvalidParameter(f"regex must be true or false, got {self.regex!r}")
         if self.separators is not None:
@@ -61,11 +54,11 @@ class Recursive:
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
         """Split and merge."""
-        size = size_or_default(self.size, self.overlap, self.unit, source)
+        size, overlap = self.resolved(source)
         ruler = source.ruler(self.unit)
         levels = [_cuts(source, pattern) for pattern in _patterns(self)]
         overlap_starts = (source.words.starts, source.next_visible[np.unique(ruler.starts)])
-        merging = Merging(source, ruler, size, self.overlap, overlap_starts)
+        merging = Merging(source, ruler, size, overlap, overlap_starts)
         return [Boundary(span) for span in merging.split(levels)]
 
 

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from late_chunking.boundaries.paragraphs import Paragraphs
 from late_chunking.boundaries.recursive import Recursive
 from late_chunking.boundaries.sentences import Sentences
 from late_chunking.boundaries.source import SourceText
@@ -17,12 +18,15 @@ from late_chunking.boundaries.strategy import (
     Strategy,
 )
 from late_chunking.boundaries.tokens import Tokens
+from late_chunking.boundaries.words import Words
 from late_chunking.documents import Span
 from late_chunking.errors import EmptyInput, InvalidParameter, UnknownStrategy
 
 STRATEGIES: Final[dict[str, Callable[..., Strategy]]] = {
     "tokens": Tokens,
+    "words": Words,
     "sentences": Sentences,
+    "paragraphs": Paragraphs,
     "recursive": Recursive,
 }
 

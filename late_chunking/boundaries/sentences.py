@@ -7,12 +7,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from late_chunking.boundaries.merging import Merging
-from late_chunking.boundaries.source import SourceText
-from late_chunking.boundaries.strategy import Boundary, checked_size
+from late_chunking.boundaries.pieces import check_pieces, gather
+from late_chunking.boundaries.sizes import SizeOptions
+from late_chunking.boundaries.source import UNITS, SourceText
+from late_chunking.boundaries.strategy import Boundary
 from late_chunking.characters import IntArray
 from late_chunking.dependencies import require
-from late_chunking.documents import Span
 from late_chunking.errors import InvalidParameter
 
 _PARAGRAPH_END: Final = re.compile(r"\n\s*\n")
@@ -26,37 +26,29 @@ _QUOTE_GOES_ON: Final = re.compile(r"[」』](?=[\u3041-\u3096])")
 
 
 @dataclass(frozen=True, slots=True)
-class Sentences:
+class Sentences(SizeOptions):
     """Sentences found by sentencex's rules for about 300 languages; others follow English ones.
 
-    Without a `size`, one chunk a sentence. With one, consecutive sentences are packed up to
-    `size` units; a sentence larger than that is cut at words. An overlap repeats whole
-    sentences, as many as fit in it.
+    Without a `size`, one chunk a sentence. With one, consecutive sentences are merged up to
+    `size` units, and a sentence larger than that is cut at words; an overlap repeats whole
+    sentences, as many as fit in it. With the unit ``"sentences"``, windows of so many.
     """
 
     name: ClassVar[str] = "sentences"
-    size: int | None = None
-    overlap: int = 0
-    unit: str = "tokens"
+    units: ClassVar[tuple[str, ...]] = (*UNITS, "sentences")
     language: str = "en"
 
     def __post_init__(self) -> None:
         """Check the options."""
-        size, overlap = checked_size(self.size, self.overlap, self.unit)
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "overlap", overlap)
-        if self.size is None and self.overlap:
-            raise InvalidParameter(f"overlap {self.overlap} needs a size: without one, sentences are not packed")
+        SizeOptions.__post_init__(self)
+        check_pieces(self)
         if not isinstance(self.language, str) or not self.language:
             raise InvalidParameter(f"language must be an ISO 639 code such as 'en', got {self.language!r}")
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
-        """Find the sentences and pack them."""
-        starts, ends = sentence_spans(source, self.language)
-        if self.size is None:
-            return [Boundary(Span(int(start), int(end))) for start, end in zip(starts, ends, strict=True)]
-        merging = Merging(source, source.ruler(self.unit), self.size, self.overlap, (starts,))
-        return [Boundary(span) for span in merging.split((starts, source.words.starts))]
+        """Find the sentences and gather them."""
+        found = sentence_spans(source, self.language)
+        return gather(source, self, found, (source.words.starts,))
 
 
 def sentence_spans(source: SourceText, language: str) -> tuple[IntArray, IntArray]:

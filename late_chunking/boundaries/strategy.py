@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-from late_chunking.boundaries.source import UNITS, SourceText
+from late_chunking.boundaries.source import SourceText
 from late_chunking.documents import Span
-from late_chunking.errors import InvalidInput, InvalidParameter, InvalidSpan, LateChunkingError
+from late_chunking.errors import InvalidInput, InvalidSpan, LateChunkingError
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def checked_span(span: Any, index: int, length: int) -> Span:  # noqa: ANN401 - 
         start, end = span
     except (TypeError, ValueError):
         raise InvalidSpan(f"span {index}: {span!r} is not a (start, end) pair") from None
-    if not (_is_integer(start) and _is_integer(end)):
+    if not (is_integer(start) and is_integer(end)):
         raise InvalidSpan(f"span {index}: {span!r} must hold two integers")
     start, end = int(start), int(end)
     if start == end:
@@ -116,38 +116,6 @@ def checked_span(span: Any, index: int, length: int) -> Span:  # noqa: ANN401 - 
     return Span(start, end)
 
 
-def checked_size(size: Any, overlap: Any, unit: object = "tokens") -> tuple[int | None, int]:  # noqa: ANN401
-    """Check the size options that strategies share, and give them as plain integers.
-
-    Raises:
-        InvalidParameter: naming the option, its value and its limit.
-    """
-    if not isinstance(unit, str) or unit not in UNITS:
-        raise InvalidParameter(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
-    if size is not None and not (_is_integer(size) and size >= 1):
-        raise InvalidParameter(f"size must be an integer of at least 1, got {size!r}")
-    if not (_is_integer(overlap) and overlap >= 0):
-        raise InvalidParameter(f"overlap must be an integer of at least 0, got {overlap!r}")
-    if size is not None and overlap >= size:
-        raise InvalidParameter(f"overlap must be smaller than size, got overlap {overlap} with size {size}")
-    return None if size is None else int(size), int(overlap)
-
-
-def size_or_default(size: int | None, overlap: int, unit: str, source: SourceText) -> int:
-    """Give the size asked for, or the model's default, which is in tokens.
-
-    Raises:
-        InvalidParameter: if there is no size and the unit is not tokens, or if the default is
-            no larger than the overlap.
-    """
-    if size is not None:
-        return size
-    if unit != "tokens":
-        raise InvalidParameter(f"unit {unit!r} needs a size: the default size counts tokens")
-    checked_size(source.default_size, overlap)
-    return source.default_size
-
-
 def settings_of(strategy: Strategy) -> dict[str, Any]:
     """Give the settings that tell one configured strategy from another, for chunk ids."""
     if isinstance(strategy, CallerSpans | CallerFunction):
@@ -157,6 +125,6 @@ def settings_of(strategy: Strategy) -> dict[str, Any]:
     return dataclasses.asdict(configured) if is_dataclass else {}
 
 
-def _is_integer(value: object) -> bool:
+def is_integer(value: object) -> bool:
     """Tell whether a value counts as an integer; numpy's do, booleans do not."""
     return hasattr(value, "__index__") and not isinstance(value, bool)

@@ -4,6 +4,12 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from server.routes import chunks, embeddings, health, info
+from server.routes import boundaries, chunks, embeddings, health, info
 
-ROUTERS: Final[tuple[APIRouter, ...]] = (chunks.router, embeddings.router, info.router, health.router)
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    chunks.router,
+    boundaries.router,
+    embeddings.router,
+    info.router,
+    health.router,
+)

@@ -1,26 +1,21 @@
 """POST /v1/chunks: documents in, chunks with vectors out."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Request
 
-from late_chunking import Document, EmbeddedDocument, FailedDocument
-from late_chunking.boundaries import Strategy, make_strategies
-from late_chunking.embedder import DEFAULT_STRATEGY
-from late_chunking.errors import EmptyInput, InvalidDocument, InvalidInput
+from late_chunking import EmbeddedDocument, FailedDocument
 from late_chunking.planning import DocumentPlan
-from late_chunking.planning import Request as PlanRequest
 from late_chunking.records import chunk_record, document_record
 from late_chunking.vectors import shortened
 from server.answers import JsonAnswer, encoded
 from server.auth import DOCUMENTED
 from server.bodies import JsonRoute
+from server.documents import documents_of, request_of
 from server.errors import NATIVE, message_of, row_of
 from server.scheduler import Outcome
-from server.schemas.chunks import ChunkingOptions, ChunksAnswer, ChunksRequest, DocumentIn
+from server.schemas.chunks import ChunksAnswer, ChunksRequest
 from server.schemas.errors import error_responses
 from server.service import Service, service_of
 
@@ -62,56 +57,9 @@ def _plans(body: ChunksRequest, service: Service) -> list[DocumentPlan]:
     Raises:
         InvalidInput: naming the document, if one is to blame.
     """
-    request = PlanRequest(
-        _strategies(body.chunking) or make_strategies(DEFAULT_STRATEGY),
-        mode=body.mode,
-        input_type=body.input_type,
-        on_overflow=body.on_overflow,
-    )
-    documents = [_document(given, index) for index, given in enumerate(body.documents)]
+    request = request_of(body.chunking, mode=body.mode, input_type=body.input_type, on_overflow=body.on_overflow)
+    documents = documents_of(body.documents)
     return [service.chunker.planner.plan(document, request, index) for index, document in enumerate(documents)]
-
-
-def _document(given: DocumentIn, index: int) -> Document:
-    """Turn a document of the request into one of the library."""
-    with _named(given, index):
-        if given.spans is not None and given.chunking is not None:
-            raise InvalidDocument("give either spans or chunking, not both")
-        spans = None if given.spans is None else [(start, end) for start, end in given.spans]
-        return Document(
-            given.text,
-            id=given.id,
-            title=given.title,
-            spans=spans,
-            chunking=_strategies(given.chunking),
-            metadata=given.metadata,
-        )
-
-
-@contextmanager
-def _named(given: DocumentIn, index: int) -> Iterator[None]:
-    """Put the document's place and name before whatever is wrong with it."""
-    try:
-        yield
-    except InvalidInput as error:
-        name = f" ({given.id!r})" if given.id else ""
-        raise type(error)(f"document {index}{name}: {error}") from error
-
-
-def _strategies(chunking: ChunkingOptions | list[ChunkingOptions] | None) -> tuple[Strategy, ...] | None:
-    """Make the strategies that a request names.
-
-    Raises:
-        UnknownStrategy: if there is none of such a name.
-        InvalidParameter: if an option is unknown or wrong.
-        EmptyInput: if the list is empty.
-    """
-    if chunking is None:
-        return None
-    several = chunking if isinstance(chunking, list) else [chunking]
-    if not several:
-        raise EmptyInput("chunking: the list of strategies is empty")
-    return tuple(strategy for one in several for strategy in make_strategies(one.strategy, one.options))
 
 
 def _entry(outcome: Outcome, body: ChunksRequest) -> dict[str, Any]:

@@ -127,8 +127,8 @@ class ChunksRequest(RequestBody):
     )
 
 
-class ChunkOut(BaseModel):
-    """A chunk and its vector."""
+class ChunkRecord(BaseModel):
+    """A chunk."""
 
     object: Literal["chunk"]
     index: int
@@ -145,6 +145,11 @@ class ChunkOut(BaseModel):
     table_header: list[int] | None
     text: str | None
     content: str | None = Field(description="What was read, where that differs from the text.")
+
+
+class ChunkOut(ChunkRecord):
+    """A chunk and its vector."""
+
     embedding: Embedding
 
 

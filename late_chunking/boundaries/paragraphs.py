@@ -1,0 +1,44 @@
+"""Paragraphs, alone or gathered up to a size."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from late_chunking.boundaries.pieces import check_pieces, gather
+from late_chunking.boundaries.sentences import sentence_spans
+from late_chunking.boundaries.sizes import SizeOptions
+from late_chunking.boundaries.source import UNITS, SourceText
+from late_chunking.boundaries.strategy import Boundary
+
+_BLANK_LINES: Final = re.compile(r"(?:\r\n|\r|\n)[^\S\r\n]*(?:\r\n|\r|\n)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraphs(SizeOptions):
+    """Paragraphs, set apart by blank lines.
+
+    Without a `size`, one chunk a paragraph. With one, consecutive paragraphs are merged up to
+    `size` units, and a paragraph larger than that is cut at sentences, then at words; an overlap
+    repeats whole paragraphs, as many as fit in it. With the unit ``"paragraphs"``, windows of so
+    many.
+    """
+
+    name: ClassVar[str] = "paragraphs"
+    units: ClassVar[tuple[str, ...]] = (*UNITS, "paragraphs")
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        SizeOptions.__post_init__(self)
+        check_pieces(self)
+
+    def split(self, source: SourceText) -> Iterable[Boundary]:
+        """Find the paragraphs and gather them."""
+        gaps = [gap.end() for gap in _BLANK_LINES.finditer(source.text)]
+        cuts = np.asarray([0, *gaps, len(source.text)], dtype=np.int64)
+        found = source.trim(cuts[:-1], cuts[1:])
+        finer = [] if self.size is None else [sentence_spans(source, self.language)[0], source.words.starts]
+        return gather(source, self, found, finer)

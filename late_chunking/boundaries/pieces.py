@@ -1,0 +1,47 @@
+"""Pieces of a text (its sentences, its paragraphs) → chunks: alone, in windows, or merged up to a size."""
+
+from collections.abc import Sequence
+
+from late_chunking.boundaries.merging import Merging
+from late_chunking.boundaries.sizes import SizeOptions
+from late_chunking.boundaries.sliding import slide
+from late_chunking.boundaries.source import UNITS, Ruler, SourceText
+from late_chunking.boundaries.strategy import Boundary
+from late_chunking.characters import IntArray
+from late_chunking.documents import Span
+from late_chunking.errors import InvalidParameter
+
+
+def gather(
+    source: SourceText, options: SizeOptions, pieces: tuple[IntArray, IntArray], finer: Sequence[IntArray]
+) -> list[Boundary]:
+    """Make chunks of pieces.
+
+    Without a size, one chunk a piece. With a size in pieces, sliding windows of so many. With one
+    in another unit, consecutive pieces are merged up to it, and a piece that is larger is cut at
+    the finer levels; an overlap repeats whole pieces, as many as fit in it.
+
+    Args:
+        source: the text.
+        options: size, overlap and unit.
+        pieces: their trimmed starts and ends, [P] each.
+        finer: cut positions of the levels below, coarsest first.
+    """
+    starts, ends = pieces
+    if options.size is None:
+        return [Boundary(Span(int(start), int(end))) for start, end in zip(starts, ends, strict=True)]
+    size, overlap = options.resolved(source)
+    if options.unit not in UNITS:
+        return slide(source, Ruler(starts, ends), size, overlap) if len(starts) else []
+    merging = Merging(source, source.ruler(options.unit), size, overlap, (starts,))
+    return [Boundary(span) for span in merging.split((starts, *finer))]
+
+
+def check_pieces(options: SizeOptions) -> None:
+    """Check that an overlap of pieces has a size.
+
+    Raises:
+        InvalidParameter: if not: without a size, each piece is a chunk.
+    """
+    if options.size is None and options.overlap:
+        raise InvalidParameter(f"overlap {options.overlap} needs a size: without one, nothing is merged")

@@ -1,0 +1,46 @@
+"""POST /v1/boundaries: the chunks of /v1/chunks, without their vectors, and without the device."""
+
+from tests.server.chunkers import Lost
+
+TEXT = "Berlin is the capital of Germany.\r\n\r\nThe city has 3.8 million people. It grew by 40 %. 🦊"
+BODY = {
+    "documents": [
+        {"id": "a", "text": TEXT, "metadata": {"k": [1]}},
+        {"id": "b", "text": TEXT, "spans": [[0, 6]]},
+        {"id": "c", "text": " "},
+        {"id": "d", "text": TEXT, "chunking": {"strategy": "words", "size": 5, "overlap": "20%"}},
+    ],
+    "chunking": [{"strategy": "sentences"}, {"strategy": "paragraphs"}],
+}
+
+
+def test_boundaries_are_those_of_chunks(embedded, started):
+    client = started(embedded)
+    cut = client.post("/v1/boundaries", json=BODY).json()
+    whole = client.post("/v1/chunks", json=BODY).json()
+    assert [document["id"] for document in cut["data"]] == ["a", "b", "c", "d"]
+    for document, expected in zip(cut["data"], whole["data"], strict=True):
+        assert document["metadata"] == expected["metadata"]
+        assert document["chunks"] == [
+            {name: value for name, value in chunk.items() if name != "embedding"} for chunk in expected["chunks"]
+        ]
+        for chunk in document["chunks"]:
+            assert chunk["text"] == TEXT[slice(*chunk["span"])]
+
+
+def test_boundaries_need_no_device(embedded, started):
+    chunker = Lost(embedded)
+    client = started(chunker)
+    chunker.lost = True
+    assert client.post("/v1/boundaries", json=BODY).status_code == 200
+
+
+def test_errors_name_the_document(embedded, started):
+    client = started(embedded)
+    wrong = {"documents": [{"text": "fine"}, {"id": "x", "text": "short", "spans": [[0, 99]]}]}
+    answer = client.post("/v1/boundaries", json=wrong)
+    assert answer.status_code == 422
+    assert "document 1 ('x'): span 0: [0, 99) lies outside the text, which has 5 characters" in answer.json()["error"]
+    assert client.post("/v1/boundaries", json={"documents": []}).status_code == 400
+    assert client.post("/v1/boundaries", json={**BODY, "mode": "late"}).status_code == 400
+    assert client.post("/v1/boundaries", json={**BODY, "model": "other"}).status_code == 404
