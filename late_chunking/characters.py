@@ -18,6 +18,7 @@ _LAST_SPACE: Final = 0x3000
 # str.isspace is the definition; no code point above U+3000 has it.
 _IS_SPACE: Final = np.array([chr(code).isspace() for code in range(_LAST_SPACE + 1)] + [False])
 _NON_ASCII_RUN: Final = re.compile(r"[^\x00-\x7f]+")
+_FLAGS: Final = re.compile("[\U0001f1e6-\U0001f1ff]{6,}")
 _CLUSTER: Final = regex.compile(r"\X")
 
 
@@ -41,10 +42,22 @@ def grapheme_breaks(text: str) -> BoolArray:
         breaks[match.start() + 1] = False
     for run in _NON_ASCII_RUN.finditer(text):
         start, end = max(run.start() - 1, 0), min(run.end() + 1, len(text))
-        breaks[start + 1 : end] = False
-        ends = [cluster.end() for cluster in _CLUSTER.finditer(text, start, end)]
-        breaks[np.asarray(ends[:-1], dtype=np.int64)] = True
+        for flags in _FLAGS.finditer(text, run.start(), run.end()):
+            # A row of flags is pairs from its beginning; found so, as the rules count back each time.
+            # Only the first pair can join what is before, the last what follows.
+            _mark_clusters(breaks, text, start, flags.start() + 2)
+            start = flags.end() - 2 + len(flags[0]) % 2
+            breaks[flags.start() + 1 : start] = False
+            breaks[flags.start() + 2 : start + 1 : 2] = True
+        _mark_clusters(breaks, text, start, end)
     return breaks
+
+
+def _mark_clusters(breaks: BoolArray, text: str, start: int, end: int) -> None:
+    """Mark the breaks strictly inside a range of a text, by the full rules."""
+    breaks[start + 1 : end] = False
+    ends = [start + cluster.end() for cluster in _CLUSTER.finditer(text[start:end])]
+    breaks[np.asarray(ends[:-1], dtype=np.int64)] = True
 
 
 def next_where(mask: BoolArray) -> IntArray:

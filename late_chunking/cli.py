@@ -5,6 +5,7 @@ Exit codes: 0 done, 2 wrong usage or bad input, 1 anything else.
 
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -211,6 +212,8 @@ def serve(
 
 def main() -> None:
     """Run the command line; an error of ours is one line on stderr, and an exit code."""
+    # Ended politely, a command still removes what it has half written.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except typer.Abort:
@@ -259,7 +262,7 @@ def _parameters(size: int | None, overlap: str | None, options: list[str] | None
             if not (name and equals):
                 raise ValueError("NAME=JSON is needed")
             parameters[name] = json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             hint = f"a string needs quotes of its own: --set '{name}=\"…\"'"
             raise InvalidParameter(f"--set {option}: {error}; {hint}") from error
     overlapping = int(overlap) if overlap and overlap.isdecimal() else overlap
@@ -278,6 +281,8 @@ def _check_out(out: Path) -> None:
         raise InvalidParameter(f"--out must end in .parquet, got {str(out)!r}")
     if not out.parent.is_dir():
         raise InvalidParameter(f"--out {out}: there is no folder {out.parent}")
+    if out.is_dir():
+        raise InvalidParameter(f"--out {out}: it is a folder")
     require("pyarrow", purpose="writing Parquet", extra="arrow")
 
 

@@ -53,6 +53,10 @@ class Document:
             raise InvalidDocument(f"{named}text must be a string, got {type(self.text).__name__}")
         if not isinstance(self.id, str):
             raise InvalidDocument(f"{named}id must be a string, got {type(self.id).__name__}")
+        if self.title is not None and not isinstance(self.title, str):
+            raise InvalidDocument(f"{named}title must be a string, got {type(self.title).__name__}")
+        if not isinstance(self.metadata, Mapping):
+            raise InvalidDocument(f"{named}metadata must be a mapping, got {type(self.metadata).__name__}")
         if self.spans is not None:
             # Kept as they are now: an iterator would be empty at the second look.
             object.__setattr__(self, "spans", _listed(self.spans, named))

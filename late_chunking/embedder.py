@@ -186,8 +186,10 @@ class LateChunker:
         self, texts: Sequence[str], *, input_type: str | None = None, on_overflow: str = "window"
     ) -> list[DocumentPlan]:
         """Plan each text as one chunk that holds it whole."""
-        if isinstance(texts, str) or not texts:
-            raise EmptyInput(f"a list of at least one text is needed, got {texts!r}")
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            raise InvalidParameter(f"a list of texts is needed, got {texts!r:.80}")
+        if not texts:
+            raise EmptyInput("a list of at least one text is needed, got an empty one")
         request = Request.of(_whole, input_type=input_type, on_overflow=on_overflow, noun="text")
         documents = [_document(text, f"text {index}: ") for index, text in enumerate(texts)]
         for index, document in enumerate(documents):

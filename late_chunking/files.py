@@ -1,5 +1,6 @@
 """Text files → documents, exactly as they stand."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -16,17 +17,21 @@ def read_documents(names: Iterable[str]) -> Iterator[Document]:
         InvalidInput: if a file is missing, unreadable or not UTF-8.
     """
     for name in names:
+        # A name that is not UTF-8 itself is shown with its odd bytes escaped.
+        shown = os.fsencode(name).decode("utf-8", "backslashreplace")
         try:
+            if name == "-" and sys.stdin is None:
+                raise InvalidInput("-: there is no standard input")
             if name == "-":
                 data = sys.stdin.buffer.read()
             else:
                 with open(name, "rb") as file:  # noqa: PTH123 - the name stays as given in errors
                     data = file.read()
         except OSError as error:
-            raise InvalidInput(f"{name}: {error.strerror}") from error
+            raise InvalidInput(f"{shown}: {error.strerror}") from error
         try:
-            yield Document(data.decode("utf-8"), id=name)
+            yield Document(data.decode("utf-8"), id=shown)
         except UnicodeDecodeError as error:
             raise InvalidInput(
-                f"{name}: not UTF-8: byte {data[error.start]:#04x} at offset {error.start} ({error.reason})"
+                f"{shown}: not UTF-8: byte {data[error.start]:#04x} at offset {error.start} ({error.reason})"
             ) from error

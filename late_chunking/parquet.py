@@ -33,7 +33,7 @@ def write_parquet(path: Path, documents: Iterable[EmbeddedDocument], *, dimensio
     arrow = require("pyarrow", purpose="writing Parquet", extra="arrow")
     parquet = require("pyarrow.parquet", purpose="writing Parquet", extra="arrow")
     schema = _schema(arrow, dimensions)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{os.getpid()}.partial")  # not longer than a name may be
     count = 0
     try:
         with parquet.ParquetWriter(partial, schema) as writer:

@@ -21,6 +21,7 @@ from late_chunking.errors import DocumentTooLong, InvalidDocument, InvalidInput,
 from late_chunking.settings import Settings
 
 MODES: Final = ("late", "naive")
+DOCUMENT: Final = "document"
 ON_OVERFLOW: Final = ("window", "error")
 _LARGEST_DEFAULT_SIZE: Final = 256
 
@@ -42,7 +43,7 @@ class Request:
     mode: str = "late"
     input_type: str | None = "document"
     on_overflow: str = "window"
-    noun: str = "document"
+    noun: str = DOCUMENT
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -61,7 +62,7 @@ class Request:
         mode: str = "late",
         input_type: str | None = "document",
         on_overflow: str = "window",
-        noun: str = "document",
+        noun: str = DOCUMENT,
     ) -> Self:
         """Make a request from what a caller gave as strategy, with options for a named one."""
         return cls(make_strategies(chunking, parameters), mode, input_type, on_overflow, noun)
@@ -141,7 +142,8 @@ class Planner:
         with _named(document, index, request.noun):
             tokens = self._tokenize(document, request)
             chunks, alignment = self._chunks(document, tokens, request)
-            self._check_owned(chunks, tokens)
+            self._check_owned(chunks, tokens, request)
+            self._check_pooled(alignment)
             if not chunks:
                 sequences: list[TokenSequence] = []
             elif request.mode == "late":
@@ -176,9 +178,10 @@ class Planner:
             chunks += _number(document, strategy, boundaries, len(chunks), alignment)
         return tuple(chunks), alignment
 
-    def _check_owned(self, chunks: tuple[Chunk, ...], tokens: TokenizedText) -> None:
+    def _check_owned(self, chunks: tuple[Chunk, ...], tokens: TokenizedText, request: Request) -> None:
         """Refuse a chunk that no token belongs to: it has nothing to be the mean of."""
-        if chunks and not len(tokens.ids) and chunks[0].strategy != CALLER:
+        own_spans = bool(chunks) and chunks[0].strategy == CALLER and request.noun == DOCUMENT
+        if chunks and not len(tokens.ids) and not own_spans:
             raise InvalidDocument(
                 f"the tokenizer of {self.folder.name!r} makes no token of it: {chunks[0].text[:20]!r}"
             )
@@ -189,11 +192,21 @@ class Planner:
                     f"no token begins with {chunk.text[:20]!r}"
                 )
 
+    def _check_pooled(self, alignment: Alignment) -> None:
+        """Hold what a document's chunks hold in all to its limit."""
+        pooled = int((alignment.read[:, 1] - alignment.read[:, 0]).sum())
+        limit = self.settings.max_pooled_tokens
+        if pooled > limit:
+            raise InvalidParameter(
+                f"its {len(alignment.read)} chunks hold {pooled} tokens in all, more than max_pooled_tokens, {limit}; "
+                "let them overlap less"
+            )
+
     def _sequences(
         self, tokens: TokenizedText, alignment: Alignment, request: Request, row: int = 0
     ) -> list[TokenSequence]:
         """Turn a tokenized text into sequences, in windows where it is too long for one."""
-        prompt = bool(len(tokens.prompt_ids))
+        prompt = bool(self._prompt(request))
         return make_sequences(
             tokens,
             alignment,

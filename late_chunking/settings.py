@@ -9,6 +9,14 @@ from late_chunking.errors import InvalidParameter
 
 DEFAULT_MODEL: Final = "embedded"
 
+_LEAST: Final = {
+    "window": 1,
+    "window_overlap": 0,
+    "max_document_tokens": 1,
+    "max_pooled_tokens": 1,
+    "max_batch_tokens": 1,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -25,6 +33,8 @@ class Settings:
         window_overlap: tokens that neighbouring windows share; by default a quarter of what a
             window holds.
         max_document_tokens: a document with more is refused.
+        max_pooled_tokens: tokens that a document's chunks may hold in all; overlapping chunks
+            count each, so this bounds what large overlaps multiply.
         max_batch_tokens: tokens the encoder reads in one batch; by default 2,048 on a CPU and
             32,768 elsewhere. Changes speed and memory, never a vector beyond rounding.
         deterministic: read every sequence in a batch of its own, so that a document's vectors
@@ -44,6 +54,7 @@ class Settings:
     window: int | None = None
     window_overlap: int | None = None
     max_document_tokens: int = 131_072
+    max_pooled_tokens: int = 4_194_304
     max_batch_tokens: int | None = None
     deterministic: bool = False
     prompts: Mapping[str, str] | None = None
@@ -58,10 +69,17 @@ class Settings:
             raise InvalidParameter(f"model must be a name or folder, got {self.model!r}")
         if self.prompts is not None and not isinstance(self.prompts, Mapping):
             raise InvalidParameter(f"prompts must map query and document to strings, got {self.prompts!r}")
+        for name in ("device", "dtype", "revision"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidParameter(f"{name} must be a string, got {value!r}")
+        for name in ("deterministic", "normalize", "allow_pooling_mismatch", "trust_remote_code"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidParameter(f"{name} must be true or false, got {getattr(self, name)!r}")
         if self.special_tokens not in SPECIAL_TOKENS:
             known = ", ".join(SPECIAL_TOKENS)
             raise InvalidParameter(f"special_tokens must be one of {known}, got {self.special_tokens!r}")
-        for name, least in (("window", 1), ("window_overlap", 0), ("max_document_tokens", 1), ("max_batch_tokens", 1)):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise InvalidParameter(f"{name} must be an integer of at least {least}, got {value!r}")

@@ -11,7 +11,7 @@ import numpy as np
 from starlette.requests import Request
 
 from late_chunking import FailedDocument, LateChunker
-from late_chunking.errors import EmptyInput
+from late_chunking.errors import EmptyInput, InvalidParameter
 from late_chunking.planning import DocumentPlan
 from late_chunking.vectors import shortened
 from server.errors import BackendError, ClientGone, NotReady, Overloaded, RequestError, TooManyDocuments, UnknownModel
@@ -97,6 +97,18 @@ class Service:
         if count > limit:
             raise TooManyDocuments(
                 f"{field} has {count} entries, more than max_client_batch_size, {limit}", param=field
+            )
+
+    def check_pooled(self, tokens: int) -> None:
+        """Pass if the chunks of a request hold no more tokens in all than it may ask for.
+
+        Raises:
+            InvalidParameter: if they do: large overlaps multiply the work.
+        """
+        limit = 4 * self.chunker.settings.max_pooled_tokens
+        if tokens > limit:
+            raise InvalidParameter(
+                f"the request's chunks hold more than {limit} tokens in all; let them overlap less, or send fewer"
             )
 
     def check_dimensions(self, dimensions: int | None) -> None:

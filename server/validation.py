@@ -6,6 +6,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from server.errors import BackendError, MalformedRequest, MethodNotAllowed, RefusedValue, RequestError, UnknownRoute
+from server.schemas.fields import ALTERNATIVES
 
 _LONGEST_VALUE: Final = 80
 _WHOLE_BODY: Final = "body"
@@ -88,7 +89,12 @@ def _path(location: tuple[int | str, ...], body: object) -> str:
         if isinstance(part, int) and isinstance(here, list) and part < len(here):
             here = here[part]
             path += f"[{part}]"
-        elif isinstance(part, str) and isinstance(here, dict) and (part in here or depth == len(location)):
+        elif (
+            isinstance(part, str)
+            and part not in ALTERNATIVES
+            and isinstance(here, dict)
+            and (part in here or depth == len(location))
+        ):
             here = here.get(part)
             name = part if len(part) <= _LONGEST_VALUE else f"{part[:_LONGEST_VALUE]}…"
             path += f".{name}" if path else name

@@ -153,6 +153,13 @@ def test_windows_follow_the_formula_where_characters_are_single_bytes(text: str,
         ("recursive", {"separators": [""]}, "list of non-empty strings"),
         ("recursive", {"separators": ["("], "regex": True}, "is no regular expression"),
         ("recursive", {"separators": ["a"] * 65}, "at most 64 separators, got 65"),
+        ("recursive", {"separators": ["(?R)"], "regex": True}, "calls itself or a group"),
+        ("recursive", {"separators": ["(a)(?1)"], "regex": True}, "calls itself or a group"),
+        ("recursive", {"separators": ["(" * 400 + ")" * 400], "regex": True}, "is no regular expression"),
+        ("recursive", {"separators": ["x" * 1001]}, "at most 1000 characters, got 1001"),
+        ("sentences", {"language": "\ud800"}, "language must be"),
+        ("tokens", {"size": np.array(5.5)}, "size must be an integer"),
+        ("tokens", {"size": np.array([5])}, "size must be an integer"),
         ("sentences", {"overlap": 3}, "needs a size"),
         ("sentences", {"language": ""}, "language must be"),
     ],
@@ -165,6 +172,12 @@ def test_wrong_options_say_the_value_and_the_limit(name: str, parameters: dict[s
 def test_unknown_strategy_lists_the_known() -> None:
     with pytest.raises(errors.UnknownStrategy, match="unknown strategy 'token'; known: paragraphs, recursive"):
         make_strategies("token")
+
+
+def test_a_size_beyond_any_text_is_no_limit() -> None:
+    for name in STRATEGIES:
+        (strategy,) = make_strategies(name, {"size": 2**70, "overlap": 2**69})
+        assert len(split(byte_source("Some text. More."), strategy)) == 1
 
 
 def test_windows_of_sentences_slide() -> None:
@@ -199,7 +212,7 @@ def test_a_default_size_is_in_tokens() -> None:
 
 
 def test_a_separator_that_explodes_is_stopped() -> None:
-    with pytest.raises(errors.InvalidParameter, match="took longer than 5 s"):
+    with pytest.raises(errors.InvalidParameter, match="took too long; the limit is 2 s for all of them"):
         split(byte_source("a" * 40), Recursive(size=1, separators=("(a|aa)+$b",), regex=True))
 
 
@@ -222,6 +235,18 @@ def test_a_span_without_token_joins_its_neighbour(embedded: LateChunker) -> None
             chunks = embedded.embed(text, strategy=name, size=4).chunks
             assert all(chunk.token_count for chunk in chunks)
             assert "\u200b" in "".join(chunk.text for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    "piece", ["渡轮黎明出发。它运盐和木材！", "「あ。」と言った。", "“", "«", "🇩🇪", "Dr. A. said no. ", "a" * 50 + " "]
+)
+def test_a_long_paragraph_is_split_as_its_parts_are(piece: str) -> None:
+    """Fed in bounded pieces, so that time does not grow with the square; the sentences stay the same."""
+    few, many = (split(byte_source(piece * count), Sentences()) for count in (40, 4000))
+    if len(few) > 1:
+        assert len(many) == 100 * len(few)
+    spans = [boundary.span for boundary in many]
+    assert spans[: len(few) - 1] == [boundary.span for boundary in few][:-1]
 
 
 def test_long_lines_and_words_end_within_the_timeout() -> None:

@@ -19,6 +19,16 @@ def test_breaks_are_those_of_the_whole_text(text: str) -> None:
     assert set(np.flatnonzero(grapheme_breaks(text)).tolist()) == expected
 
 
+def test_rows_of_flags_are_pairs_whatever_stands_around_them() -> None:
+    around = ["", "a", "é", "\u0301", "\u200d", "\u0600", "👍🏽", "\r\n", "🇩🇪x"]
+    for count in range(14):
+        for before in around:
+            for after in around:
+                text = before + "\U0001f1e9" * count + after
+                expected = {0, *(cluster.end() for cluster in regex.finditer(r"\X", text))}
+                assert set(np.flatnonzero(grapheme_breaks(text)).tolist()) == expected, ascii(text)
+
+
 @given(nasty_text)
 def test_neighbours_by_brute_force(text: str) -> None:
     visible = ~whitespace(text)

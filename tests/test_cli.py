@@ -141,6 +141,11 @@ def test_info_says_what_is_in_force() -> None:
         (["embed", "FILE", "--model", "FOLDER"], 2, "is it a model folder?"),
         (["embed", "FILE", "--out", "x.csv"], 2, "must end in .parquet"),
         (["embed", "FILE", "--out", "/no/such/x.parquet"], 2, "there is no folder /no/such"),
+        (["embed", "FILE", "--out", "FOLDER.parquet"], 2, "it is a folder"),
+        (["chunk", "FILE", "--set", "separators=" + "[" * 50_000], 2, "--set separators="),
+        (["chunk", "FILE", "--size", "9" * 30, "--overlap", "9" * 31], 2, "overlap must be smaller than size"),
+        (["info", "--device", "meta"], 2, "device 'meta' cannot be used here"),
+        (["info", "--model", "~nosuchuser/x"], 2, "is not the name of a folder"),
         (["embed", "FILE", "--mode", "early"], 2, "mode must be one of"),
         (["chunk", "FILE", "--size", "4", "--set", "size=5"], 2, "size is given twice: --size 4 and --set size=5"),
         (["compare", "FILE", "--query", " "], 2, "the query is empty"),
@@ -159,7 +164,9 @@ def test_errors_are_one_line_and_an_exit_code(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    names = {"FILE": str(file), "FOLDER": str(file.parent)}
+    folder = file.parent / "folder.parquet"
+    folder.mkdir()
+    names = {"FILE": str(file), "FOLDER": str(file.parent), "FOLDER.parquet": str(folder)}
     assert main(monkeypatch, *(names.get(argument, argument) for argument in arguments)) == code
     printed = capsys.readouterr()
     assert message in " ".join(printed.err.split())
@@ -187,6 +194,32 @@ def test_debug_shows_the_traceback_and_the_environment_names_the_model(file: Pat
     assert "Traceback" in result.stderr
     assert "/no/such" in result.stderr
     assert result.returncode == 2
+
+
+def test_a_file_whose_name_is_not_utf8(file: Path) -> None:
+    odd = os.fsencode(file.parent) + b"/n\xffame.txt"
+    Path(os.fsdecode(odd)).write_text("The ferry leaves.")
+    result = process("chunk", os.fsdecode(odd), "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["id"].endswith("n\\xffame.txt")
+
+
+def test_ended_politely_nothing_half_written_is_left(file: Path) -> None:
+    out = file.with_name("v.parquet")
+    code = "import sys, os; from late_chunking.cli import main; import late_chunking.parquet as p\n"
+    code += "inner = p._batch\np._batch = lambda *a: (os.kill(os.getpid(), 15), inner(*a))[1]\nmain()"
+    result = subprocess.run([sys.executable, "-c", code, "embed", str(file), "--out", str(out)], check=False)
+    assert result.returncode == 128 + 15
+    assert not out.exists()
+    assert not list(file.parent.glob(".*partial"))
+
+
+def test_a_full_disk_is_one_line(file: Path) -> None:
+    command = [sys.executable, "-c", "from late_chunking.cli import main; main()", "chunk", str(file), "--json"]
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
 
 
 def test_a_quiet_run_writes_nothing_but_json(file: Path) -> None:

@@ -346,9 +346,24 @@ def test_a_window_that_no_span_looks_at_is_not_read(embedded: LateChunker) -> No
     np.testing.assert_allclose(part.vectors[0], whole.vectors[1], atol=1e-6)
 
 
+def test_what_overlaps_multiply_is_bounded(embedded: LateChunker) -> None:
+    small = LateChunker("embedded", device="cpu", max_pooled_tokens=5_000)
+    with pytest.raises(errors.InvalidParameter, match="tokens in all, more than max_pooled_tokens, 5000"):
+        small.embed("word " * 400, strategy="tokens", size=200, overlap=199)
+    assert len(small.embed("word " * 400, strategy="tokens", size=200, overlap=100).chunks) == 3
+
+
+@pytest.mark.parametrize("texts", [5, None, "text"])
+def test_texts_must_be_a_list(embedded: LateChunker, texts: object) -> None:
+    with pytest.raises(errors.InvalidParameter, match="a list of texts is needed"):
+        embedded.embed_texts(texts)  # type: ignore[arg-type]
+
+
 def test_errors_call_texts_texts(embedded: LateChunker) -> None:
     with pytest.raises(errors.InvalidParameter, match=r"^input_type must be one of query, document or null, got 'x'"):
         embedded.embed_texts(["a"], input_type="x")
+    with pytest.raises(errors.InvalidDocument, match=r"^text 0 .* makes no token"):
+        embedded.embed_texts(["\u200b"])
     with pytest.raises(errors.DocumentTooLong, match=r"^text 0 "):
         embedded.embed_texts(["word " * 300], on_overflow="error")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
     BertModel,
@@ -147,7 +148,7 @@ def test_unknown_modules_are_refused(folder: Path) -> None:
 def test_a_dense_module_with_an_unknown_activation_is_refused(tmp_path: Path) -> None:
     folder = save_folder(tmp_path, dense=8)
     edit(folder / "2_Dense" / "config.json", activation_function="os.system")
-    with pytest.raises(errors.UnsupportedModel, match=r"activation 'os.system' is not one of torch.nn"):
+    with pytest.raises(errors.UnsupportedModel, match=r"activation 'os.system' is not one of torch.nn's"):
         LateChunker(str(folder))
 
 
@@ -177,6 +178,38 @@ def test_a_broken_file_is_an_error_of_ours(folder: Path, name: str, content: str
     (folder / name).write_text(content)
     with pytest.raises(errors.ModelError):
         LateChunker(str(folder), device="cpu")
+
+
+def test_missing_weights_are_not_made_up(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    removed = next(name for name in weights if "Wqkv" in name)
+    save_file({name: weight for name, weight in weights.items() if name != removed}, folder / "model.safetensors")
+    with pytest.raises(errors.UnsupportedModel, match=f"1 of its weights are missing, such as {removed}"):
+        LateChunker(str(folder), device="cpu")
+
+
+def test_a_pooling_module_without_its_configuration_is_not_taken_for_the_mean(folder: Path) -> None:
+    (folder / "1_Pooling" / "config.json").unlink()
+    with pytest.raises(errors.ModelNotFound, match=r"the Pooling module has no config.json"):
+        LateChunker(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"activation_function": None}, {"activation_function": "torch.nn.GLU"}, {"use_residual": True}]
+)
+def test_an_odd_dense_module_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    folder = save_folder(tmp_path, dense=8)
+    edit(folder / "2_Dense" / "config.json", **changes)
+    with pytest.raises(errors.UnsupportedModel):
+        LateChunker(str(folder), device="cpu")
+
+
+def test_a_dense_module_of_a_wrong_shape_is_refused(tmp_path: Path) -> None:
+    folder = save_folder(tmp_path, dense=8)
+    for shape in ((8,), (8, 31), (2, 2, 2)):
+        save_file({"linear.weight": torch.zeros(shape)}, folder / "2_Dense" / "model.safetensors")
+        with pytest.raises(errors.ModelError):
+            LateChunker(str(folder), device="cpu")
 
 
 def test_odd_values_in_a_folder_are_read_as_none(folder: Path) -> None:
@@ -281,6 +314,11 @@ def test_prompts_come_from_the_caller_the_folder_or_the_card(folder: Path) -> No
         ({"dtype": "int8"}, "dtype must be one of auto, float32, bfloat16, float16, got 'int8'"),
         ({"window": 0}, "window must be an integer of at least 1, got 0"),
         ({"special_tokens": "all"}, "special_tokens must be one of edge, exclude, got 'all'"),
+        ({"prompts": "query: "}, "prompts must map query and document to strings"),
+        ({"prompts": {"query": "\ud800"}}, "prompts take strings"),
+        ({"normalize": "no"}, "normalize must be true or false, got 'no'"),
+        ({"device": 3.5}, "device must be a string, got 3.5"),
+        ({"device": "meta"}, "device 'meta' cannot be used here"),
         ({"max_batch_tokens": 0}, "max_batch_tokens must be an integer of at least 1, got 0"),
         ({"temperature": 1}, "unknown option temperature; known: model, revision"),
     ],

@@ -1,5 +1,7 @@
 """Recursive separators: paragraphs first, then lines, sentences, words, characters."""
 
+import re
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -21,7 +23,10 @@ _SEPARATORS: Final = (
     r"\s+",  # word
 )
 _MOST_SEPARATORS: Final = 64
-_SECONDS_PER_SEPARATOR: Final = 5.0
+_LONGEST_SEPARATOR: Final = 1_000
+_SECONDS: Final = 2.0
+# Patterns that call themselves or a group: they can take all memory before any time is up.
+_CALLS: Final = re.compile(r"\(\?(?:R|[+-]?\d|&|P>)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Recursive(SizeOptions):
     Attributes:
         separators: coarsest first; by default paragraph, line, sentence end and word.
         regex: whether the given separators are regular expressions (of the package `regex`,
-            and for at most five seconds each), not literal strings.
+            and for two seconds in all), not literal strings.
     """
 
     name: ClassVar[str] = "recursive"
@@ -49,14 +54,15 @@ class Recursive(SizeOptions):
         if not isinstance(self.regex, bool):
             raise InvalidParameter(f"regex must be true or false, got {self.regex!r}")
         if self.separators is not None:
-            object.__setattr__(self, "separators", _checked(self.separators))
+            object.__setattr__(self, "separators", _checked(self.separators, self.regex))
         _patterns(self)
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
         """Split and merge."""
         size, overlap = self.resolved(source)
         ruler = source.ruler(self.unit)
-        levels = [_cuts(source, pattern) for pattern in _patterns(self)]
+        deadline = time.monotonic() + _SECONDS
+        levels = [_cuts(source, pattern, deadline) for pattern in _patterns(self)]
         overlap_starts = (source.words.starts, source.next_visible[np.unique(ruler.starts)])
         merging = Merging(source, ruler, size, overlap, overlap_starts)
         return [Boundary(span) for span in merging.split(levels)]
@@ -70,27 +76,34 @@ def _patterns(strategy: Recursive) -> list[regex.Pattern[str]]:
     for separator in strategy.separators:
         try:
             patterns.append(regex.compile(separator if strategy.regex else regex.escape(separator)))
-        except regex.error as error:
-            raise InvalidParameter(f"separator {separator!r} is no regular expression: {error}") from None
+        except (regex.error, RecursionError, OverflowError, MemoryError) as error:
+            raise InvalidParameter(f"separator {separator!r:.80} is no regular expression: {error}") from None
     return patterns
 
 
-def _checked(separators: Sequence[str]) -> tuple[str, ...]:
+def _checked(separators: Sequence[str], is_regex: bool) -> tuple[str, ...]:
     """Check the type and number of separators."""
     listed = isinstance(separators, Sequence) and not isinstance(separators, str)
     if not listed or not all(isinstance(item, str) and item for item in separators):
         raise InvalidParameter(f"separators must be a list of non-empty strings, got {separators!r}")
     if len(separators) > _MOST_SEPARATORS:
         raise InvalidParameter(f"at most {_MOST_SEPARATORS} separators, got {len(separators)}")
+    for separator in separators:
+        if len(separator) > _LONGEST_SEPARATOR:
+            raise InvalidParameter(f"a separator has at most {_LONGEST_SEPARATOR} characters, got {len(separator)}")
+        if is_regex and _CALLS.search(separator):
+            raise InvalidParameter(f"separator {separator!r:.80} calls itself or a group, which is not allowed")
     return tuple(separators)
 
 
-def _cuts(source: SourceText, pattern: regex.Pattern[str]) -> IntArray:
+def _cuts(source: SourceText, pattern: regex.Pattern[str], deadline: float) -> IntArray:
     """Give the positions after each match of a separator, moved back to a grapheme break."""
     try:
-        matches = pattern.finditer(source.text, timeout=_SECONDS_PER_SEPARATOR)
+        matches = pattern.finditer(source.text, timeout=max(deadline - time.monotonic(), 1e-3))
         ends = np.asarray([match.end() for match in matches], dtype=np.int64)
     except TimeoutError:
-        limit = f"{_SECONDS_PER_SEPARATOR:g} s on {len(source.text)} characters"
-        raise InvalidParameter(f"separator {pattern.pattern!r} took longer than {limit}") from None
+        limit = f"{_SECONDS:g} s for all of them on {len(source.text)} characters"
+        raise InvalidParameter(f"separator {pattern.pattern!r:.80} took too long; the limit is {limit}") from None
+    except (MemoryError, RecursionError):
+        raise InvalidParameter(f"separator {pattern.pattern!r:.80} takes too much memory") from None
     return np.unique(source.cluster_starts[ends])

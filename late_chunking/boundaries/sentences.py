@@ -19,6 +19,13 @@ _PARAGRAPH_END: Final = re.compile(r"\n\s*\n")
 _TERMINATORS: Final = ".!?…。！？｡؟۔।॥"
 _CLOSERS: Final = "\"'”’»)]}」』）】〉》"
 _LINE_END_AFTER_MARK: Final = re.compile(rf"[{re.escape(_TERMINATORS)}][{re.escape(_CLOSERS)}]*[^\S\r\n]*(?:\r\n?|\n)")
+# What segmenters are fed at once, in characters, where their time would grow with its square.
+_PIECE: Final = 4_000
+_SURE_END: Final = re.compile(rf"[。！？｡।॥؟۔](?![。！？｡।॥؟۔{re.escape(_CLOSERS)}])")
+_BRACKETS: Final = ("「」", "『』", "“”", "（）", "()", "«»")
+_OPENING_QUOTES: Final = "“«‹„「『"
+_MANY_QUOTES: Final = 100
+_TRIES: Final = 8
 # A sentence in round brackets that ends inside them: "(It was late.) We left."
 _BRACKETED: Final = re.compile(rf"[{re.escape(_TERMINATORS)}][)）\]]\s+(?=[\"'“‘(\[]?[^\W\d_a-z])")
 # 「もう帰る。」と兄は言った。: hiragana right after the bracket goes on with the sentence.
@@ -42,7 +49,7 @@ class Sentences(SizeOptions):
         """Check the options."""
         SizeOptions.__post_init__(self)
         check_pieces(self)
-        if not isinstance(self.language, str) or not self.language:
+        if not isinstance(self.language, str) or not self.language or not self.language.isascii():
             raise InvalidParameter(f"language must be an ISO 639 code such as 'en', got {self.language!r}")
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
@@ -55,8 +62,9 @@ def sentence_spans(source: SourceText, language: str) -> tuple[IntArray, IntArra
     """Give the trimmed starts and ends of a text's sentences, each [S]."""
     cuts = {0, len(source.text)}
     for start, end in _paragraphs(source.text):
-        cuts.update(start + cut for cut in _sentence_ends(source.text[start:end], language))
-        cuts.add(end)
+        for low, high in _bounded(source.text, start, end):
+            cuts.update(low + cut for cut in _sentence_ends(source.text[low:high], language))
+            cuts.add(high)
     positions = np.asarray(sorted(cuts), dtype=np.int64)
     positions = np.unique(source.cluster_starts[positions])
     return source.trim(positions[:-1], positions[1:])
@@ -69,6 +77,34 @@ def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
         yield start, gap.end()
         start = gap.end()
     yield start, len(text)
+
+
+def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut a long paragraph where a sentence surely ends: segmenters' time grows with its square.
+
+    That is so in scripts without spaces, which have such places, and in long rows of quotation
+    marks, which are cut anywhere. Other text is left whole: there, time grows with its length.
+    """
+    while end - start > _PIECE:
+        high = start + _PIECE
+        ends = [match.end() for match in _SURE_END.finditer(text, start + _PIECE // 2, high)]
+        if ends:
+            cut = next((each for each in ends[: -_TRIES - 1 : -1] if _is_balanced(text, start, each)), ends[-1])
+        elif sum(text.count(mark, start, high) for mark in _OPENING_QUOTES) > _MANY_QUOTES:
+            cut = high
+        elif later := _SURE_END.search(text, high, end):
+            cut = later.end()
+        else:
+            break
+        yield start, cut
+        start = cut
+    if start < end:
+        yield start, end
+
+
+def _is_balanced(text: str, start: int, end: int) -> bool:
+    """Tell whether the quotation brackets opened in a range are closed in it."""
+    return all(text.count(left, start, end) == text.count(right, start, end) for left, right in _BRACKETS)
 
 
 def _sentence_ends(paragraph: str, language: str) -> set[int]:

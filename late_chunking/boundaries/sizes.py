@@ -9,6 +9,7 @@ from late_chunking.boundaries.source import UNITS, SourceText
 from late_chunking.boundaries.strategy import is_integer
 from late_chunking.errors import InvalidParameter
 
+_LARGEST: Final = 2**31
 _PERCENTAGE: Final = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
 
@@ -57,7 +58,8 @@ class SizeOptions:
         if self.size is None and self.unit != "tokens":
             raise InvalidParameter(f"unit {self.unit!r} needs a size: the default size counts tokens")
         size = source.default_size if self.size is None else self.size
-        return size, overlapping(size, self.overlap)
+        # Sizes larger than any text mean the same, but would overflow.
+        return min(size, _LARGEST), min(overlapping(size, self.overlap), _LARGEST - 1)
 
 
 def overlapping(size: int, overlap: int | str) -> int:

@@ -5,6 +5,7 @@ folder, and one line in the registry.
 """
 
 import dataclasses
+import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
@@ -127,4 +128,4 @@ def settings_of(strategy: Strategy) -> dict[str, Any]:
 
 def is_integer(value: object) -> bool:
     """Tell whether a value counts as an integer; numpy's do, booleans do not."""
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)

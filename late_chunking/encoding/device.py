@@ -23,7 +23,7 @@ def find_device(name: str | None) -> torch.device:
         return torch.device(PartialState().device)
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         raise InvalidParameter(f"device {name!r} cannot be used here: {reason}") from error

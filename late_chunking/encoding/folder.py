@@ -117,7 +117,9 @@ def read_folder(
     modules = read_json(path / "modules.json", kind=list)
     kinds, folders = _modules(name, path, modules)
     transformer = folders[0] if folders else path
-    pooling_config = read_json(folders[1] / "config.json", default={}) if folders else {}
+    pooling_config = read_json(folders[1] / "config.json") if folders else {}
+    if pooling_config is None:
+        raise ModelNotFound(f"{name}: the Pooling module has no config.json in {folders[1]}")
     pooling = _pooling_mode(pooling_config)
     if pooling != "mean" and not allow_pooling_mismatch:
         raise UnsupportedModel(
@@ -151,10 +153,14 @@ def _locate(name: str, revision: str | None) -> Path:
     """Give the folder of a model, fetching it from the hub if it is neither embedded nor local."""
     if name == EMBEDDED:
         return _embedded_path()
-    local = Path(name).expanduser()
-    if local.is_dir():
+    try:
+        local = Path(name).expanduser()
+        is_folder, exists = local.is_dir(), local.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ModelNotFound(f"{name!r:.80} is not the name of a folder: {error!s:.80}") from error
+    if is_folder:
         return local
-    if local.exists() or not _HUB_ID.fullmatch(name):
+    if exists or not _HUB_ID.fullmatch(name):
         raise ModelNotFound(f"{name!r} is neither 'embedded', nor a folder, nor the id of a model on the hub")
     return _fetch(name, revision)
 
@@ -276,7 +282,7 @@ def _notes(plain: bool, pooling: str, trained: Mapping[str, int], asked: int | N
 
 def _length(value: object) -> int | None:
     """Read a length; None for what is none, and for the 10³⁰ of tokenizers without a limit."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _SANE_LENGTH:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < _SANE_LENGTH:
         return None
     return int(value)
 

@@ -6,7 +6,7 @@ Runs on the CPU in fp32: only one row a chunk gets here.
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import torch
 from safetensors import SafetensorError
@@ -15,6 +15,9 @@ from safetensors.torch import load_file
 from late_chunking.encoding.folder import ModelFolder, read_json
 from late_chunking.errors import ModelNotFound, UnsupportedModel
 from late_chunking.vectors import Vectors, normalized
+
+# Those that work number by number; a folder's word runs nothing else.
+_ACTIVATIONS: Final = ("ELU", "GELU", "Identity", "LeakyReLU", "Mish", "ReLU", "SELU", "SiLU", "Sigmoid", "Tanh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,10 @@ def _load_dense(path: Path) -> torch.nn.Sequential:
         config: dict[str, Any] = read_json(path / "config.json")
         weights = _load_weights(path)
         weight, bias = weights["linear.weight"].float(), weights.get("linear.bias")
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, UnpicklingError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, UnpicklingError) as error:
         raise ModelNotFound(f"{path}: the Dense module cannot be read: {error}") from error
+    if weight.ndim != 2 or 0 in weight.shape or (bias is not None and bias.shape != weight.shape[:1]):
+        raise UnsupportedModel(f"{path}: a weight of shape {tuple(weight.shape)} makes no Dense module")
     names = (config.get("module_input_name"), config.get("module_output_name"))
     if config.get("use_residual") or any(name not in (None, "sentence_embedding") for name in names):
         raise UnsupportedModel(f"{path}: a Dense module with a residual or other inputs and outputs is not known")
@@ -92,7 +97,9 @@ def _load_weights(path: Path) -> dict[str, torch.Tensor]:
 
 def _activation(name: str, path: Path) -> torch.nn.Module:
     """Make the activation that a Dense module names; only torch's own are allowed."""
-    kind = getattr(torch.nn, name.rpartition(".")[2], None) if name.startswith("torch.nn.") else None
-    if not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
-        raise UnsupportedModel(f"{path}: activation {name!r} is not one of torch.nn")
-    return kind()
+    module, _, kind = str(name).rpartition(".")
+    if not module.startswith("torch.nn.") or kind not in _ACTIVATIONS:
+        known = ", ".join(_ACTIVATIONS)
+        raise UnsupportedModel(f"{path}: activation {name!r} is not one of torch.nn's {known}")
+    activation: torch.nn.Module = getattr(torch.nn, kind)()
+    return activation

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoModel, AutoModelForTextEncoding
 from transformers.utils import logging as transformers_logging
 
@@ -19,9 +18,6 @@ DTYPES: Final[Mapping[str, torch.dtype]] = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
-
-# What transformers raises for architectures it does not know and for files that do not fit them.
-_UNLOADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError, SafetensorError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +65,29 @@ class Network:
         loader = AutoModelForTextEncoding if folder.config.get("is_encoder_decoder") else AutoModel
         try:
             with _silence():
-                module = loader.from_pretrained(
+                module, report = loader.from_pretrained(
                     str(folder.transformer),
                     dtype=number_type,
                     device_map={"": place},
                     trust_remote_code=trust_remote_code,
                     local_files_only=True,
+                    output_loading_info=True,
                 )
         except OSError as error:
             raise ModelNotFound(f"{folder.name}: no weights could be loaded: {_first_line(error)}") from error
-        except _UNLOADABLE as error:
+        except Exception as error:
+            # What files that do not fit make transformers raise has no class in common.
+            if is_out_of_memory(error):
+                raise
             raise UnsupportedModel(f"{folder.name}: transformers cannot load it: {_first_line(error)}") from error
+        # Missing weights are filled with random numbers; only a pooler's are not used here.
+        if missing := sorted(key for key in report["missing_keys"] if "pooler" not in key):
+            raise UnsupportedModel(f"{folder.name}: {len(missing)} of its weights are missing, such as {missing[0]}")
         module.eval().requires_grad_(False)
         network = cls(module, place, number_type)
         try:
             causal = network._is_causal()
-        except (ValueError, TypeError, RuntimeError, AttributeError, IndexError) as error:
+        except (ValueError, TypeError, RuntimeError, AttributeError, IndexError, ArithmeticError) as error:
             if is_out_of_memory(error):
                 raise
             raise UnsupportedModel(f"{folder.name}: it does not read token ids alone: {_first_line(error)}") from error

@@ -50,6 +50,11 @@ class Prompts:
         return {None: "", "query": self.query, "document": self.document}[kind]
 
 
+def _is_text(value: str) -> bool:
+    """Tell whether a string is free of lone surrogates."""
+    return value == value.encode(errors="replace").decode()
+
+
 def check_kind(kind: object) -> None:
     """Check that a text is a query, a document or neither.
 
@@ -73,7 +78,7 @@ def find_prompts(name: str, config: Mapping[str, Any], given: Mapping[str, str] 
     """
     given = given or {}
     for key, value in given.items():
-        if key not in KINDS or not isinstance(value, str):
+        if key not in KINDS or not isinstance(value, str) or not _is_text(value):
             raise InvalidParameter(f"prompts take strings under {' and '.join(KINDS)}, got {key!r}: {value!r}")
     said = config.get("prompts")
     folder = {key: value for key, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}

@@ -70,7 +70,8 @@ class Tokenizer:
             tokenizer: Any = AutoTokenizer.from_pretrained(
                 str(path), split_special_tokens=True, trust_remote_code=trust_remote_code, local_files_only=True
             )
-        except (OSError, ValueError, KeyError, ImportError) as error:
+        except Exception as error:
+            # What files that do not fit make transformers raise has no class in common.
             raise ModelNotFound(f"{path}: no tokenizer could be loaded: {error}") from error
         backend = getattr(tokenizer, "backend_tokenizer", None)
         if not isinstance(backend, Backend):

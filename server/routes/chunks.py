@@ -58,8 +58,13 @@ def _plans(body: ChunksRequest, service: Service) -> list[DocumentPlan]:
         InvalidInput: naming the document, if one is to blame.
     """
     request = request_of(body.chunking, mode=body.mode, input_type=body.input_type, on_overflow=body.on_overflow)
-    documents = documents_of(body.documents)
-    return [service.chunker.planner.plan(document, request, index) for index, document in enumerate(documents)]
+    plans: list[DocumentPlan] = []
+    pooled = 0
+    for index, document in enumerate(documents_of(body.documents)):
+        plans.append(service.chunker.planner.plan(document, request, index))
+        pooled += int(plans[-1].pooled.sum())
+        service.check_pooled(pooled)
+    return plans
 
 
 def _entry(outcome: Outcome, body: ChunksRequest) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """What several bodies have in common."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 InputType: TypeAlias = Literal["query", "document"]
 EncodingFormat: TypeAlias = Literal["float", "base64"]
 
+ALTERNATIVES: Final = ("one", "several")
 Dimensions = Annotated[
     int | None, Field(description="Cut the vectors to their first dimensions and normalise them again.")
 ]
@@ -23,4 +24,4 @@ class RequestBody(BaseModel):
 
 def one_or_several(value: object) -> str:
     """Tell which alternative of ``X | list[X]`` a value is meant as, so that errors speak of that one only."""
-    return "several" if isinstance(value, list) else "one"
+    return ALTERNATIVES[isinstance(value, list)]
