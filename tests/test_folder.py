@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from late_chunking import Document, LateChunker, errors
-from late_chunking.encoding import folder as folders
+from late_chunking.encoding import location
 from late_chunking.encoding.folder import read_folder
 from late_chunking.encoding.prompts import find_prompts
 from tests.models import save_folder
@@ -65,7 +65,7 @@ def test_tampered_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "_EMBEDDED_PACKAGE", "no_such_package_anywhere")
+    monkeypatch.setattr(location, "_EMBEDDED_PACKAGE", "no_such_package_anywhere")
     with pytest.raises(errors.MissingDependency, match=r"pip install 'late-chunking\[embedded\]'"):
         LateChunker("embedded")
 

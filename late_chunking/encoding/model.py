@@ -61,28 +61,7 @@ class Network:
         if dtype not in (None, "auto", *DTYPES):
             raise InvalidParameter(f"dtype must be one of auto, {', '.join(DTYPES)}, got {dtype!r}")
         number_type = DTYPES.get(dtype or "", torch.bfloat16 if place.type == "cuda" else torch.float32)
-        # Of an encoder-decoder, such as T5, only the encoder is read.
-        loader = AutoModelForTextEncoding if folder.config.get("is_encoder_decoder") else AutoModel
-        try:
-            with _silence():
-                module, report = loader.from_pretrained(
-                    str(folder.transformer),
-                    dtype=number_type,
-                    device_map={"": place},
-                    trust_remote_code=trust_remote_code,
-                    local_files_only=True,
-                    output_loading_info=True,
-                )
-        except OSError as error:
-            raise ModelNotFound(f"{folder.name}: no weights could be loaded: {_first_line(error)}") from error
-        except Exception as error:
-            # What files that do not fit make transformers raise has no class in common.
-            if is_out_of_memory(error):
-                raise
-            raise UnsupportedModel(f"{folder.name}: transformers cannot load it: {_first_line(error)}") from error
-        # Missing weights are filled with random numbers; only a pooler's are not used here.
-        if missing := sorted(key for key in report["missing_keys"] if "pooler" not in key):
-            raise UnsupportedModel(f"{folder.name}: {len(missing)} of its weights are missing, such as {missing[0]}")
+        module = _load_module(folder, place, number_type, trust_remote_code=trust_remote_code)
         module.eval().requires_grad_(False)
         network = cls(module, place, number_type)
         try:
@@ -119,6 +98,33 @@ class Network:
         first = self.module(input_ids=ids, attention_mask=mask).last_hidden_state[0, 0]  # [D]
         second = self.module(input_ids=other, attention_mask=mask).last_hidden_state[0, 0]
         return bool(torch.allclose(first.float(), second.float(), rtol=1e-5, atol=1e-6))
+
+
+def _load_module(folder: ModelFolder, device: torch.device, dtype: torch.dtype, *, trust_remote_code: bool) -> Any:  # noqa: ANN401 - a transformers model
+    """Load a folder's weights, all of them."""
+    # Of an encoder-decoder, such as T5, only the encoder is read.
+    loader = AutoModelForTextEncoding if folder.config.get("is_encoder_decoder") else AutoModel
+    try:
+        with _silence():
+            module, report = loader.from_pretrained(
+                str(folder.transformer),
+                dtype=dtype,
+                device_map={"": device},
+                trust_remote_code=trust_remote_code,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except OSError as error:
+        raise ModelNotFound(f"{folder.name}: no weights could be loaded: {_first_line(error)}") from error
+    except Exception as error:
+        # What files that do not fit make transformers raise has no class in common.
+        if is_out_of_memory(error):
+            raise
+        raise UnsupportedModel(f"{folder.name}: transformers cannot load it: {_first_line(error)}") from error
+    # Missing weights are filled with random numbers; only a pooler's are not used here.
+    if missing := sorted(key for key in report["missing_keys"] if "pooler" not in key):
+        raise UnsupportedModel(f"{folder.name}: {len(missing)} of its weights are missing, such as {missing[0]}")
+    return module
 
 
 @contextmanager
