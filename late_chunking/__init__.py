@@ -1,7 +1,7 @@
 """Late chunking: embed a whole document once, then pool the token vectors of each chunk."""
 
 from late_chunking import errors
-from late_chunking.boundaries import Paragraphs, Recursive, Sentences, Tokens, Words
+from late_chunking.boundaries import Hierarchy, Paragraphs, Recursive, Sentences, Tokens, Words
 from late_chunking.documents import Chunk, Document, EmbeddedDocument, FailedDocument, Span
 from late_chunking.embedder import LateChunker
 from late_chunking.errors import LateChunkingError
@@ -14,6 +14,7 @@ __all__ = [
     "Document",
     "EmbeddedDocument",
     "FailedDocument",
+    "Hierarchy",
     "LateChunker",
     "LateChunkingError",
     "Paragraphs",

@@ -71,10 +71,11 @@ def print_comparison(
 def print_chunks(document: Document, chunks: Sequence[Chunk]) -> None:
     """Print a document's chunks, each under a line with its place and size."""
     console.print(f"[bold]{escape(document.id)}[/]: {counted(len(chunks), 'chunk')}", soft_wrap=True)
+    indices = {chunk.id: chunk.index for chunk in chunks}
     for chunk in chunks:
         place = f"[{chunk.span.start}, {chunk.span.end})"
         size = counted(chunk.token_count, "token")
-        parent = f"  parent {chunk.parent}" if chunk.parent else ""
+        parent = f"  level {chunk.level}, in {indices[chunk.parent]}" if chunk.parent else ""
         console.print(f"[cyan]── {chunk.index}  {escape(place)}  {size}{parent}[/]", soft_wrap=True)
         console.print(escape(chunk.text), soft_wrap=True)
 

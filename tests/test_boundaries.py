@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from late_chunking import LateChunker, errors
 from late_chunking.boundaries import (
     STRATEGIES,
+    Hierarchy,
     Paragraphs,
     Recursive,
     Sentences,
@@ -161,6 +162,13 @@ def test_windows_follow_the_formula_where_characters_are_single_bytes(text: str,
         ("tokens", {"size": np.array(5.5)}, "size must be an integer"),
         ("tokens", {"size": np.array([5])}, "size must be an integer"),
         ("sentences", {"overlap": 3}, "needs a size"),
+        ("hierarchy", {"sizes": []}, "1 to 8 levels, got 0"),
+        ("hierarchy", {"sizes": list(range(9, 0, -1))}, "1 to 8 levels, got 9"),
+        ("hierarchy", {"sizes": [5, 5]}, "must decrease from level to level, got [5, 5]"),
+        ("hierarchy", {"sizes": [5, 0]}, "integers of at least 1, got [5, 0]"),
+        ("hierarchy", {"sizes": "54"}, "integers of at least 1, got '54'"),
+        ("hierarchy", {"sizes": [5], "unit": "pages"}, "unit must be one of"),
+        ("hierarchy", {}, "needs sizes"),
         ("sentences", {"language": ""}, "language must be"),
     ],
 )
@@ -170,12 +178,12 @@ def test_wrong_options_say_the_value_and_the_limit(name: str, parameters: dict[s
 
 
 def test_unknown_strategy_lists_the_known() -> None:
-    with pytest.raises(errors.UnknownStrategy, match="unknown strategy 'token'; known: paragraphs, recursive"):
+    with pytest.raises(errors.UnknownStrategy, match="unknown strategy 'token'; known: hierarchy, paragraphs"):
         make_strategies("token")
 
 
 def test_a_size_beyond_any_text_is_no_limit() -> None:
-    for name in STRATEGIES:
+    for name in set(STRATEGIES) - {"hierarchy"}:
         (strategy,) = make_strategies(name, {"size": 2**70, "overlap": 2**69})
         assert len(split(byte_source("Some text. More."), strategy)) == 1
 
@@ -185,6 +193,48 @@ def test_windows_of_sentences_slide() -> None:
     spans = [boundary.span for boundary in split(byte_source(text), Sentences(size=3, overlap=1, unit="sentences"))]
     numbers = [[int(number) for number in regex.findall(r"\d", text[slice(*span)])] for span in spans]
     assert numbers == [[1, 2, 3], [3, 4, 5], [5, 6, 7], [7, 8]]
+
+
+@given(
+    nasty_text, st.lists(st.integers(1, 40), min_size=1, max_size=3, unique=True), st.sampled_from(["tokens", "chars"])
+)
+def test_levels_tile_the_text_within_each_other(text: str, drawn: list[int], unit: str) -> None:
+    limits = sorted(drawn, reverse=True)
+    source = byte_source(text)
+    boundaries = split(source, Hierarchy(limits, unit))
+    edges = {0, *(cluster.end() for cluster in regex.finditer(r"\X", text))}
+    for level, limit in enumerate(limits):
+        spans = [boundary.span for boundary in boundaries if boundary.level == level]
+        assert all(before.end <= after.start for before, after in pairwise(spans))
+        assert {edge for span in spans for edge in span} <= edges
+        covered = {place for span in spans for place in range(*span)}
+        assert all(text[place].isspace() for place in set(range(len(text))) - covered)
+        for span in spans:
+            chunk = text[slice(*span)]
+            assert sizes(chunk, unit) <= limit or len(regex.findall(r"\X", chunk)) == 1
+    for boundary in boundaries:
+        assert (boundary.parent is None) == (boundary.level == 0)
+        if boundary.parent is not None:
+            parent = boundaries[boundary.parent]
+            assert parent.level == boundary.level - 1
+            assert parent.span.start <= boundary.span.start < boundary.span.end <= parent.span.end
+
+
+@given(nasty_text)
+def test_spans_without_token_join_within_their_parents(text: str) -> None:
+    """Zero-width characters make no token here, as with BERT's tokenizers."""
+    anchors = [place for place, character in enumerate(text) if character not in "\u200b\u200d\ufeff\x00"]
+    source = SourceText(text, np.array(anchors, dtype=np.int64), 8)
+    boundaries = split(source, Hierarchy([20, 6, 1], "chars"))
+    if not anchors or not text.strip():
+        return
+    for boundary in boundaries:
+        if boundary.parent is not None:
+            parent = boundaries[boundary.parent]
+            assert parent.level == boundary.level - 1
+            assert parent.span.start <= boundary.span.start < boundary.span.end <= parent.span.end
+        visible = text[slice(*boundary.span)].translate(dict.fromkeys(map(ord, "\u200b\u200d\ufeff\x00")))
+        assert source.tokens.size(boundary.span) or not visible.strip()
 
 
 @pytest.mark.parametrize(("percentage", "units"), [("0%", 0), ("10%", 1), ("15 %", 2), ("12.5%", 2), ("90%", 9)])
@@ -225,14 +275,16 @@ def test_the_type_of_a_size_does_not_change_a_strategy() -> None:
 def test_a_text_without_tokens_is_one_chunk_for_every_strategy(text: str) -> None:
     source = SourceText(text, np.zeros(0, dtype=np.int64), 8)
     for name in STRATEGIES:
-        (boundary,) = split(source, make_strategies(name, {"size": 3})[0])
+        parameters = {"sizes": [3]} if name == "hierarchy" else {"size": 3}
+        (boundary,) = split(source, make_strategies(name, parameters)[0])
         assert text[slice(*boundary.span)] == text.strip()
 
 
 def test_a_span_without_token_joins_its_neighbour(embedded: LateChunker) -> None:
     for text in ("\u200b\n\nfirst. Second.", "first.\n\n\u200b\n\nSecond.", "first. Second.\n\n\u200b"):
         for name in STRATEGIES:
-            chunks = embedded.embed(text, strategy=name, size=4).chunks
+            parameters = {"sizes": [8, 4]} if name == "hierarchy" else {"size": 4}
+            chunks = embedded.embed(text, strategy=name, **parameters).chunks
             assert all(chunk.token_count for chunk in chunks)
             assert "\u200b" in "".join(chunk.text for chunk in chunks)
 

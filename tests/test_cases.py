@@ -35,7 +35,9 @@ def test_case(case: dict[str, Any], embedded: LateChunker) -> None:
     (strategy,) = make_strategies(case["strategy"], parameters)
     for each in anchors:
         source = SourceText(text, each, 64)
-        spans = [list(boundary.span) for boundary in split(source, strategy)]
+        boundaries = split(source, strategy)
+        smallest = max((boundary.level for boundary in boundaries), default=0)
+        spans = [list(boundary.span) for boundary in boundaries if boundary.level == smallest]
         _check(text, spans, expect, source)
 
 

@@ -191,6 +191,18 @@ def test_several_strategies_share_one_pass(embedded: LateChunker) -> None:
     assert len({chunk.id for chunk in both.chunks}) == len(both.chunks)
 
 
+def test_parents_and_children_come_from_one_pass(embedded: LateChunker) -> None:
+    together = embedded.embed(TEXT * 3, strategy="hierarchy", sizes=[60, 20, 5])
+    names = {chunk.id: chunk for chunk in together.chunks}
+    assert together.windows == embedded.embed(TEXT * 3, strategy="recursive", size=60).windows
+    for chunk, vector in zip(together.chunks, together.vectors, strict=True):
+        np.testing.assert_allclose(embedded.embed(TEXT * 3, spans=[chunk.span]).vectors[0], vector, atol=1e-6)
+        if chunk.level:
+            parent = names[chunk.parent or ""]
+            assert parent.level == chunk.level - 1
+            assert parent.token_span.start <= chunk.token_span.start < chunk.token_span.end <= parent.token_span.end
+
+
 def test_token_spans_count_the_documents_own_tokens(chunker: LateChunker) -> None:
     embedded = chunker.embed(TEXT, strategy="tokens", size=10)
     anchors = chunker.planner.tokenizer.tokenize(TEXT, chunker.planner.folder.prompts.document).anchors

@@ -1,5 +1,6 @@
 """Text → spans: one strategy a file, and a registry by name."""
 
+from late_chunking.boundaries.hierarchy import Hierarchy
 from late_chunking.boundaries.paragraphs import Paragraphs
 from late_chunking.boundaries.recursive import Recursive
 from late_chunking.boundaries.registry import STRATEGIES, make_strategies, split
@@ -14,6 +15,7 @@ __all__ = [
     "Boundary",
     "CallerSpans",
     "Chunking",
+    "Hierarchy",
     "Paragraphs",
     "Recursive",
     "Ruler",

@@ -29,7 +29,7 @@ class Merging:
     overlap: int = 0
     overlap_starts: tuple[IntArray, ...] = ()
 
-    def split(self, levels: Sequence[IntArray]) -> list[Span]:
+    def split(self, levels: Sequence[IntArray], within: Span | None = None) -> list[Span]:
         """Cut at the first level; where a piece is still too large, at the next; then merge.
 
         Consecutive pieces of one level are merged up to the size. Below the last level come
@@ -38,9 +38,12 @@ class Merging:
         Args:
             levels: cut positions of each level, coarsest first, each sorted and at grapheme
                 breaks.
+            within: the part of the text to cut, if not all.
         """
+        start, end = within or (0, len(self.source.text))
+        units = np.unique(self.ruler.starts[self.ruler.begun(start) : self.ruler.begun(end)])
         chunks: list[Span] = []
-        for starts, ends in self._runs(0, len(self.source.text), [*levels, np.unique(self.ruler.starts)]):
+        for starts, ends in self._runs(start, end, [*levels, units]):
             chunks += self.merge(starts, ends, chunks[-1] if chunks else None)
         return chunks
 

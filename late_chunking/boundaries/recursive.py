@@ -68,6 +68,12 @@ class Recursive(SizeOptions):
         return [Boundary(span) for span in merging.split(levels)]
 
 
+def default_cuts(source: SourceText) -> list[IntArray]:
+    """Give where a text may be cut by the default separators, coarsest first."""
+    deadline = time.monotonic() + _SECONDS
+    return [_cuts(source, regex.compile(separator), deadline) for separator in _SEPARATORS]
+
+
 def _patterns(strategy: Recursive) -> list[regex.Pattern[str]]:
     """Compile a strategy's separators."""
     if strategy.separators is None:

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from late_chunking.boundaries.hierarchy import Hierarchy
 from late_chunking.boundaries.paragraphs import Paragraphs
 from late_chunking.boundaries.recursive import Recursive
 from late_chunking.boundaries.sentences import Sentences
@@ -28,6 +29,7 @@ STRATEGIES: Final[dict[str, Callable[..., Strategy]]] = {
     "sentences": Sentences,
     "paragraphs": Paragraphs,
     "recursive": Recursive,
+    "hierarchy": Hierarchy,
 }
 
 
@@ -71,9 +73,12 @@ def _by_name(name: str, parameters: Mapping[str, Any]) -> Strategy:
     if name not in STRATEGIES:
         raise UnknownStrategy(f"unknown strategy {name!r}; known: {', '.join(sorted(STRATEGIES))}")
     factory = STRATEGIES[name]
-    known = list(inspect.signature(factory).parameters)
+    known = inspect.signature(factory).parameters
     if unknown := [parameter for parameter in parameters if parameter not in known]:
         raise InvalidParameter(f"strategy {name!r} has no option {', '.join(unknown)}; it has {', '.join(known)}")
+    needed = [option.name for option in known.values() if option.default is option.empty]
+    if missing := [option for option in needed if option not in parameters]:
+        raise InvalidParameter(f"strategy {name!r} needs {', '.join(missing)}")
     return factory(**parameters)
 
 
@@ -96,21 +101,30 @@ def split(source: SourceText, strategy: Strategy) -> list[Boundary]:
 def _join_tokenless(source: SourceText, boundaries: list[Boundary]) -> list[Boundary]:
     """Join a span that owns no token (a lone zero-width space, say) to its neighbour.
 
-    Joined to the one before it; at the start of the text, to the one after it.
+    Joined to the one before it of the same level and parent; where there is none, to the one
+    after it. Parents come before their children, and are found again by where they went.
     """
     joined: list[Boundary] = []
-    pending: Span | None = None
+    went: list[int] = []
+    last: dict[tuple[int, int | None], int] = {}
+    pending: dict[tuple[int, int | None], Span] = {}
     for boundary in boundaries:
-        span = boundary.span
-        if pending is not None:
-            span = Span(pending.start, max(pending.end, span.end))
-            pending = None
+        parent = None if boundary.parent is None else went[boundary.parent]
+        siblings = (boundary.level, parent)
+        span = _around(pending.pop(siblings, None), boundary.span)
         if source.tokens.size(span):
-            joined.append(dataclasses.replace(boundary, span=span))
-        elif joined:
-            before = joined[-1]
-            longer = Span(before.span.start, max(before.span.end, span.end))
-            joined[-1] = dataclasses.replace(before, span=longer)
+            last[siblings] = len(joined)
+            joined.append(dataclasses.replace(boundary, span=span, parent=parent))
+        elif siblings in last:
+            place = last[siblings]
+            joined[place] = dataclasses.replace(joined[place], span=_around(joined[place].span, span))
         else:
-            pending = span
-    return joined
+            pending[siblings] = span
+        # One that waits for its neighbour goes to the place that the neighbour will have.
+        went.append(last.get(siblings, len(joined)) if siblings not in pending else len(joined))
+    return [*joined, *(Boundary(span) for span in pending.values())]
+
+
+def _around(first: Span | None, second: Span) -> Span:
+    """Give the span from the first to the end of both."""
+    return second if first is None else Span(first.start, max(first.end, second.end))
