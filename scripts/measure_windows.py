@@ -1,6 +1,6 @@
 """How much should neighbouring windows overlap? Retrieval quality and cost, by measurement.
 
-    python scripts/measure_windows.py DATA [DATA …] [--model M] [--words 50] [--queries 1025]
+    python scripts/measure_windows.py DATA [DATA …] [--model M] [--strategy words] [--size 50]
 
 DATA is a folder with ``documents.jsonl`` (id, text) and ``queries.jsonl`` (doc_id, query, and
 spans: the gold ``[start, end)`` ranges of the document's text). A chunk is relevant if it holds
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from late_chunking import Document, EmbeddedDocument, LateChunker
+from late_chunking.planning import Request
 
 OVERLAPS = (0.0, 0.125, 0.25, 0.375, 0.5)
 CUTOFF = 10
@@ -30,23 +31,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--model", default="embedded")
-    parser.add_argument("--words", type=int, default=50, help="words a chunk")
-    parser.add_argument("--queries", type=int, default=10**9, help="at most so many queries, evenly chosen")
+    parser.add_argument("--strategy", default="words", help="where to cut")
+    parser.add_argument("--size", type=int, default=50, help="words a chunk")
     arguments = parser.parse_args()
     results = {}
     for folder in arguments.data:
-        results[folder.name] = dict(measure(folder, arguments.model, arguments.words, arguments.queries))
+        results[folder.name] = dict(measure(folder, arguments.model, arguments.strategy, arguments.size))
     print(json.dumps({"windows": results}))
 
 
-def measure(folder: Path, model: str, words: int, most: int) -> Iterator[tuple[str, Any]]:
+def measure(folder: Path, model: str, strategy: str, size: int) -> Iterator[tuple[str, Any]]:
     """Measure one data set, printing a line an arm."""
     documents = read(folder / "documents.jsonl")
     queries = read(folder / "queries.jsonl")
-    queries = queries[:: max(1, len(queries) // most)][:most]
     chunker = LateChunker(model)
     questions = np.stack([chunker.embed_query(query["query"]) for query in queries])  # [Q, D]
-    print(f"{folder.name}: {len(documents)} documents, {len(queries)} queries, chunks of {words} words")
+    print(
+        f"{folder.name}: {len(documents)} documents, {len(queries)} queries, strategy {strategy}, {size} words a chunk"
+    )
     naive = None
     for name, overlap in [("naive", None), *((f"late, overlap {share:.3f}", share) for share in OVERLAPS)]:
         window = chunker.planner.folder.window
@@ -55,9 +57,11 @@ def measure(folder: Path, model: str, words: int, most: int) -> Iterator[tuple[s
         arm = LateChunker(model, **options)
         mode = "naive" if overlap is None else "late"
         given = [Document(document["text"], id=document["id"]) for document in documents]
-        embedded = list(arm.embed_many(given, strategy="recursive", size=words, unit="words", mode=mode))
+        embedded = list(arm.embed_many(given, strategy=strategy, size=size, unit="words", mode=mode))
         scores = ndcg(embedded, queries, questions)
-        tokens = sum(len(sequence) for document in given for sequence in sequences(arm, document, words, mode))
+        request = Request.of(strategy, {"size": size, "unit": "words"}, mode=mode)
+        plans = (arm.planner.plan(document, request) for document in given)
+        tokens = sum(len(sequence) for plan in plans for sequence in plan.sequences)
         naive = scores if naive is None else naive
         low, mean, high = difference(scores - naive, [query["doc_id"] for query in queries])
         print(
@@ -66,14 +70,6 @@ def measure(folder: Path, model: str, words: int, most: int) -> Iterator[tuple[s
             flush=True,
         )
         yield name, {"ndcg@10": scores.mean(), "difference": [low, mean, high], "tokens": tokens}
-
-
-def sequences(chunker: LateChunker, document: Document, words: int, mode: str) -> list[Any]:
-    """Give what the encoder reads for a document."""
-    from late_chunking.planning import Request
-
-    request = Request.of("recursive", {"size": words, "unit": "words"}, mode=mode)
-    return list(chunker.planner.plan(document, request).sequences)
 
 
 def ndcg(
