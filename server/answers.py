@@ -8,6 +8,8 @@ import numpy.typing as npt
 import orjson
 from starlette.responses import Response
 
+from late_chunking.records import Record
+
 BASE64: Final = "base64"
 
 Vector = npt.NDArray[np.float32]
@@ -28,3 +30,8 @@ def encoded(vector: Vector, encoding_format: str) -> Vector | str:
     if encoding_format != BASE64:
         return np.ascontiguousarray(vector)
     return base64.b64encode(vector.astype("<f4", copy=False).tobytes()).decode("ascii")
+
+
+def written(record: Record) -> Record:
+    """Write a document's metadata ahead, so that its depth does not add to the answer's."""
+    return {**record, "metadata": orjson.Fragment(orjson.dumps(record["metadata"]))}

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from late_chunking import EmbeddedDocument, FailedDocument
+from late_chunking.embedder import Outcome
 from late_chunking.planning import DocumentPlan
 from server.errors import BackendError, NotReady
 
-Outcome: TypeAlias = EmbeddedDocument | FailedDocument
 Run: TypeAlias = Callable[[Sequence[DocumentPlan]], Iterator[Outcome]]
 
 _logger = logging.getLogger(__name__)

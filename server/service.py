@@ -11,12 +11,13 @@ import numpy as np
 from starlette.requests import Request
 
 from late_chunking import FailedDocument, LateChunker
+from late_chunking.embedder import Outcome
 from late_chunking.errors import EmptyInput, InvalidParameter
 from late_chunking.planning import DocumentPlan
 from late_chunking.vectors import shortened
 from server.errors import BackendError, ClientGone, NotReady, Overloaded, RequestError, TooManyDocuments, UnknownModel
 from server.exchange import TIMINGS
-from server.scheduler import Outcome, Scheduler, Timings
+from server.scheduler import Scheduler, Timings
 from server.settings import ServerSettings
 
 Result = TypeVar("Result")

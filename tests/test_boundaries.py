@@ -170,6 +170,8 @@ def test_windows_follow_the_formula_where_characters_are_single_bytes(text: str,
         ("hierarchy", {"sizes": [5], "unit": "pages"}, "unit must be one of"),
         ("hierarchy", {}, "needs sizes"),
         ("sentences", {"language": ""}, "language must be"),
+        ("paragraphs", {"language": 5}, "language must be"),
+        ("paragraphs", {"language": "\ud800", "size": 9}, "language must be"),
     ],
 )
 def test_wrong_options_say_the_value_and_the_limit(name: str, parameters: dict[str, object], message: str) -> None:

@@ -102,7 +102,7 @@ def test_the_hub_out_of_reach_and_its_cache(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_folders_without_a_model(tmp_path: Path, folder: Path) -> None:
-    with pytest.raises(errors.ModelNotFound, match=r"no config.json in .*; is it a model folder\?"):
+    with pytest.raises(errors.ModelNotFound, match=r"has no config.json in .*; is it a model folder\?"):
         LateChunker(str(tmp_path))
     (folder / "model.safetensors").unlink()
     with pytest.raises(errors.ModelNotFound, match="no weights could be loaded"):
@@ -201,6 +201,13 @@ def test_an_odd_dense_module_is_refused(tmp_path: Path, changes: dict[str, objec
     folder = save_folder(tmp_path, dense=8)
     edit(folder / "2_Dense" / "config.json", **changes)
     with pytest.raises(errors.UnsupportedModel):
+        LateChunker(str(folder), device="cpu")
+
+
+def test_a_dense_module_without_its_configuration_is_refused(tmp_path: Path) -> None:
+    folder = save_folder(tmp_path, dense=8)
+    (folder / "2_Dense" / "config.json").unlink()
+    with pytest.raises(errors.ModelNotFound, match=r"a Dense module has no config.json in .*2_Dense"):
         LateChunker(str(folder), device="cpu")
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from late_chunking.boundaries.merging import Merging
 from late_chunking.boundaries.recursive import default_cuts
+from late_chunking.boundaries.sizes import check_unit
 from late_chunking.boundaries.source import UNITS, SourceText
 from late_chunking.boundaries.strategy import Boundary, is_integer
 from late_chunking.documents import Span
@@ -33,8 +34,7 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        if self.unit not in tuple(UNITS):
-            raise InvalidParameter(f"unit must be one of {', '.join(UNITS)}, got {self.unit!r}")
+        check_unit(self.unit, tuple(UNITS))
         listed = isinstance(self.sizes, Sequence) and not isinstance(self.sizes, str)
         if not listed or not all(is_integer(size) and size >= 1 for size in self.sizes):
             raise InvalidParameter(f"sizes must be a list of integers of at least 1, got {self.sizes!r:.80}")

@@ -7,9 +7,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from late_chunking.boundaries.pieces import check_pieces, gather
+from late_chunking.boundaries.pieces import PieceOptions, gather
 from late_chunking.boundaries.sentences import sentence_spans
-from late_chunking.boundaries.sizes import SizeOptions
 from late_chunking.boundaries.source import UNITS, SourceText
 from late_chunking.boundaries.strategy import Boundary
 
@@ -17,7 +16,7 @@ _BLANK_LINES: Final = re.compile(r"(?:\r\n|\r|\n)[^\S\r\n]*(?:\r\n|\r|\n)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Paragraphs(SizeOptions):
+class Paragraphs(PieceOptions):
     """Paragraphs, set apart by blank lines.
 
     Without a `size`, one chunk a paragraph. With one, consecutive paragraphs are merged up to
@@ -28,12 +27,6 @@ class Paragraphs(SizeOptions):
 
     name: ClassVar[str] = "paragraphs"
     units: ClassVar[tuple[str, ...]] = (*UNITS, "paragraphs")
-    language: str = "en"
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        SizeOptions.__post_init__(self)
-        check_pieces(self)
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
         """Find the paragraphs and gather them."""

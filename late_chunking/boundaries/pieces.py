@@ -1,6 +1,7 @@
 """Pieces of a text (its sentences, its paragraphs) → chunks: alone, in windows, or merged up to a size."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from late_chunking.boundaries.merging import Merging
 from late_chunking.boundaries.sizes import SizeOptions
@@ -12,8 +13,27 @@ from late_chunking.documents import Span
 from late_chunking.errors import InvalidParameter
 
 
+@dataclass(frozen=True, slots=True)
+class PieceOptions(SizeOptions):
+    """Options of the strategies that gather pieces.
+
+    Attributes:
+        language: ISO 639 code, for the rules that find sentences.
+    """
+
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        SizeOptions.__post_init__(self)
+        if self.size is None and self.overlap:
+            raise InvalidParameter(f"overlap {self.overlap} needs a size: without one, nothing is merged")
+        if not isinstance(self.language, str) or not self.language or not self.language.isascii():
+            raise InvalidParameter(f"language must be an ISO 639 code such as 'en', got {self.language!r}")
+
+
 def gather(
-    source: SourceText, options: SizeOptions, pieces: tuple[IntArray, IntArray], finer: Sequence[IntArray]
+    source: SourceText, options: PieceOptions, pieces: tuple[IntArray, IntArray], finer: Sequence[IntArray]
 ) -> list[Boundary]:
     """Make chunks of pieces.
 
@@ -35,13 +55,3 @@ def gather(
         return slide(source, Ruler(starts, ends), size, overlap) if len(starts) else []
     merging = Merging(source, source.ruler(options.unit), size, overlap, (starts,))
     return [Boundary(span) for span in merging.split((starts, *finer))]
-
-
-def check_pieces(options: SizeOptions) -> None:
-    """Check that an overlap of pieces has a size.
-
-    Raises:
-        InvalidParameter: if not: without a size, each piece is a chunk.
-    """
-    if options.size is None and options.overlap:
-        raise InvalidParameter(f"overlap {options.overlap} needs a size: without one, nothing is merged")

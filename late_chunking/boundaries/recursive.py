@@ -61,23 +61,25 @@ class Recursive(SizeOptions):
         """Split and merge."""
         size, overlap = self.resolved(source)
         ruler = source.ruler(self.unit)
-        deadline = time.monotonic() + _SECONDS
-        levels = [_cuts(source, pattern, deadline) for pattern in _patterns(self)]
         overlap_starts = (source.words.starts, source.next_visible[np.unique(ruler.starts)])
         merging = Merging(source, ruler, size, overlap, overlap_starts)
-        return [Boundary(span) for span in merging.split(levels)]
+        return [Boundary(span) for span in merging.split(_levels(source, _patterns(self)))]
 
 
 def default_cuts(source: SourceText) -> list[IntArray]:
     """Give where a text may be cut by the default separators, coarsest first."""
-    deadline = time.monotonic() + _SECONDS
-    return [_cuts(source, regex.compile(separator), deadline) for separator in _SEPARATORS]
+    return _levels(source, _default_patterns())
+
+
+def _default_patterns() -> list[regex.Pattern[str]]:
+    """Compile the default separators."""
+    return [regex.compile(separator) for separator in _SEPARATORS]
 
 
 def _patterns(strategy: Recursive) -> list[regex.Pattern[str]]:
     """Compile a strategy's separators."""
     if strategy.separators is None:
-        return [regex.compile(separator) for separator in _SEPARATORS]
+        return _default_patterns()
     patterns = []
     for separator in strategy.separators:
         try:
@@ -100,6 +102,12 @@ def _checked(separators: Sequence[str], is_regex: bool) -> tuple[str, ...]:
         if is_regex and _CALLS.search(separator):
             raise InvalidParameter(f"separator {separator!r:.80} calls itself or a group, which is not allowed")
     return tuple(separators)
+
+
+def _levels(source: SourceText, patterns: Sequence[regex.Pattern[str]]) -> list[IntArray]:
+    """Give the cuts of each separator, all of them within one limit of time."""
+    deadline = time.monotonic() + _SECONDS
+    return [_cuts(source, pattern, deadline) for pattern in patterns]
 
 
 def _cuts(source: SourceText, pattern: regex.Pattern[str], deadline: float) -> IntArray:

@@ -7,13 +7,11 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from late_chunking.boundaries.pieces import check_pieces, gather
-from late_chunking.boundaries.sizes import SizeOptions
+from late_chunking.boundaries.pieces import PieceOptions, gather
 from late_chunking.boundaries.source import UNITS, SourceText
 from late_chunking.boundaries.strategy import Boundary
 from late_chunking.characters import IntArray
 from late_chunking.dependencies import require
-from late_chunking.errors import InvalidParameter
 
 _PARAGRAPH_END: Final = re.compile(r"\n\s*\n")
 _TERMINATORS: Final = ".!?…。！？｡؟۔।॥"
@@ -33,7 +31,7 @@ _QUOTE_GOES_ON: Final = re.compile(r"[」』](?=[\u3041-\u3096])")
 
 
 @dataclass(frozen=True, slots=True)
-class Sentences(SizeOptions):
+class Sentences(PieceOptions):
     """Sentences found by sentencex's rules for about 300 languages; others follow English ones.
 
     Without a `size`, one chunk a sentence. With one, consecutive sentences are merged up to
@@ -43,14 +41,6 @@ class Sentences(SizeOptions):
 
     name: ClassVar[str] = "sentences"
     units: ClassVar[tuple[str, ...]] = (*UNITS, "sentences")
-    language: str = "en"
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        SizeOptions.__post_init__(self)
-        check_pieces(self)
-        if not isinstance(self.language, str) or not self.language or not self.language.isascii():
-            raise InvalidParameter(f"language must be an ISO 639 code such as 'en', got {self.language!r}")
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
         """Find the sentences and gather them."""

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -32,8 +33,7 @@ class SizeOptions:
 
     def __post_init__(self) -> None:
         """Check the options, and keep them as plain numbers."""
-        if self.unit not in self.units:
-            raise InvalidParameter(f"unit must be one of {', '.join(self.units)}, got {self.unit!r}")
+        check_unit(self.unit, self.units)
         if self.size is not None:
             if not is_integer(self.size) or self.size < 1:
                 raise InvalidParameter(f"size must be an integer of at least 1, got {self.size!r}")
@@ -60,6 +60,16 @@ class SizeOptions:
         size = source.default_size if self.size is None else self.size
         # Sizes larger than any text mean the same, but would overflow.
         return min(size, _LARGEST), min(overlapping(size, self.overlap), _LARGEST - 1)
+
+
+def check_unit(unit: object, known: Sequence[str]) -> None:
+    """Check the unit that sizes count.
+
+    Raises:
+        InvalidParameter: if it is none of those known.
+    """
+    if unit not in known:
+        raise InvalidParameter(f"unit must be one of {', '.join(known)}, got {unit!r}")
 
 
 def overlapping(size: int, overlap: int | str) -> int:

@@ -107,9 +107,7 @@ def read_folder(
     modules = read_json(path / "modules.json", kind=list)
     kinds, folders = _modules(name, path, modules)
     transformer = folders[0] if folders else path
-    pooling_config = read_json(folders[1] / "config.json") if folders else {}
-    if pooling_config is None:
-        raise ModelNotFound(f"{name}: the Pooling module has no config.json in {folders[1]}")
+    pooling_config = required_json(folders[1] / "config.json", f"{name}: the Pooling module") if folders else {}
     pooling = _pooling_mode(pooling_config)
     if pooling != "mean" and not allow_pooling_mismatch:
         raise UnsupportedModel(
@@ -117,9 +115,7 @@ def read_folder(
             "than its queries; allow_pooling_mismatch overrides this"
         )
     sentence_config = _sentence_config(transformer)
-    config = read_json(transformer / "config.json")
-    if config is None:
-        raise ModelNotFound(f"{name}: no config.json in {transformer}; is it a model folder?")
+    config = required_json(transformer / "config.json", f"{name}: the model")
     found = find_prompts(name, read_json(path / "config_sentence_transformers.json", default={}), prompts)
     trained = _trained_lengths(config, transformer, sentence_config)
     return ModelFolder(
@@ -231,6 +227,18 @@ def _stretches(config: Mapping[str, Any]) -> bool:
     if not isinstance(scaling, Mapping):
         return False
     return (scaling.get("rope_type") or scaling.get("type") or "default") != "default"
+
+
+def required_json(path: Path, owner: str) -> dict[str, Any]:
+    """Read a JSON object that must be there.
+
+    Raises:
+        ModelNotFound: if it is not, naming whose it should be.
+    """
+    content = read_json(path)
+    if content is None:
+        raise ModelNotFound(f"{owner} has no {path.name} in {path.parent}; is it a model folder?")
+    return dict(content)
 
 
 def read_json(path: Path, *, default: Any = None, kind: type = dict) -> Any:  # noqa: ANN401 - JSON

@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from late_chunking.encoding.folder import ModelFolder, read_json
+from late_chunking.encoding.folder import ModelFolder, required_json
 from late_chunking.errors import ModelNotFound, UnsupportedModel
 from late_chunking.vectors import Vectors, normalized
 
@@ -69,7 +69,7 @@ class Head:
 def _load_dense(path: Path) -> torch.nn.Sequential:
     """Load one Dense module."""
     try:
-        config: dict[str, Any] = read_json(path / "config.json")
+        config = required_json(path / "config.json", "a Dense module")
         weights = _load_weights(path)
         weight, bias = weights["linear.weight"].float(), weights.get("linear.bias")
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, UnpicklingError) as error:

@@ -2,11 +2,10 @@
 
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Depends
 
 from late_chunking.records import chunk_record, document_record
-from server.answers import JsonAnswer
+from server.answers import JsonAnswer, written
 from server.auth import DOCUMENTED
 from server.bodies import JsonRoute
 from server.documents import documents_of, request_of
@@ -43,7 +42,5 @@ def _data(body: BoundariesRequest, service: Service) -> list[dict[str, Any]]:
     for index, document in enumerate(documents_of(body.documents)):
         chunks = service.chunker.planner.chunk(document, request, index)
         records = [chunk_record(chunk, include_text=body.include_text) for chunk in chunks]
-        record = document_record(document, index, records)
-        # Already written, so that its depth does not add to the answer's.
-        data.append({**record, "metadata": orjson.Fragment(orjson.dumps(record["metadata"]))})
+        data.append(written(document_record(document, index, records)))
     return data

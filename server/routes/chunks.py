@@ -2,19 +2,18 @@
 
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Depends, Request
 
 from late_chunking import EmbeddedDocument, FailedDocument
+from late_chunking.embedder import Outcome
 from late_chunking.planning import DocumentPlan
 from late_chunking.records import chunk_record, document_record
 from late_chunking.vectors import shortened
-from server.answers import JsonAnswer, encoded
+from server.answers import JsonAnswer, encoded, written
 from server.auth import DOCUMENTED
 from server.bodies import JsonRoute
 from server.documents import documents_of, request_of
 from server.errors import NATIVE, message_of, row_of
-from server.scheduler import Outcome
 from server.schemas.chunks import ChunksAnswer, ChunksRequest
 from server.schemas.errors import error_responses
 from server.service import Service, service_of
@@ -82,8 +81,6 @@ def _entry(outcome: Outcome, body: ChunksRequest) -> dict[str, Any]:
         {**chunk_record(chunk, include_text=body.include_text), "embedding": encoded(vector, body.encoding_format)}
         for chunk, vector in zip(outcome.chunks, vectors, strict=True)
     ]
-    record = document_record(
-        outcome.document, outcome.index, chunks, tokens=outcome.token_count, windows=outcome.windows
+    return written(
+        document_record(outcome.document, outcome.index, chunks, tokens=outcome.token_count, windows=outcome.windows)
     )
-    # Already written, so that its depth does not add to the answer's.
-    return {**record, "metadata": orjson.Fragment(orjson.dumps(record["metadata"]))}

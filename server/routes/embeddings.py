@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 
 from late_chunking import EmbeddedDocument, FailedDocument
+from late_chunking.embedder import Outcome
 from late_chunking.vectors import shortened
 from server.answers import JsonAnswer, encoded
 from server.auth import DOCUMENTED
 from server.bodies import JsonRoute
 from server.errors import OPENAI
-from server.scheduler import Outcome
 from server.schemas.embeddings import EmbeddingsAnswer, EmbeddingsRequest, ModelsAnswer
 from server.schemas.errors import error_responses
 from server.service import Service, service_of
