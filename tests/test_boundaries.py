@@ -147,10 +147,10 @@ def test_windows_follow_the_formula_where_characters_are_single_bytes(text: str,
         ("paragraphs", {"overlap": 3}, "overlap 3 needs a size: without one, nothing is merged"),
         ("paragraphs", {"size": 2, "unit": "sentences"}, "unit must be one of tokens, chars, words, paragraphs"),
         ("tokens", {"sise": 4}, "no option sise; it has size, overlap"),
-        ("recursive", {"unit": "pages", "size": 1}, "unit must be one of tokens, chars, words, got 'pages'"),
+        ("recursive", {"unit": "pages", "size": 1}, "a function str → int, got 'pages'"),
         ("recursive", {"unit": ["chars"], "size": 1}, "got ['chars']"),
         ("recursive", {"separators": "abc"}, "list of non-empty strings"),
-        ("recursive", {"separators": 5}, "list of non-empty strings, got 5"),
+        ("recursive", {"separators": 5}, "list of non-empty strings or one of text, chat, tickets, got 5"),
         ("recursive", {"separators": [""]}, "list of non-empty strings"),
         ("recursive", {"separators": ["("], "regex": True}, "is no regular expression"),
         ("recursive", {"separators": ["a"] * 65}, "at most 64 separators, got 65"),
@@ -166,9 +166,9 @@ def test_windows_follow_the_formula_where_characters_are_single_bytes(text: str,
         ("hierarchy", {"sizes": list(range(9, 0, -1))}, "1 to 8 levels, got 9"),
         ("hierarchy", {"sizes": [5, 5]}, "must decrease from level to level, got [5, 5]"),
         ("hierarchy", {"sizes": [5, 0]}, "integers of at least 1, got [5, 0]"),
-        ("hierarchy", {"sizes": "54"}, "integers of at least 1, got '54'"),
+        ("hierarchy", {"sizes": "54"}, "sizes must be a list, got '54'"),
         ("hierarchy", {"sizes": [5], "unit": "pages"}, "unit must be one of"),
-        ("hierarchy", {}, "needs sizes"),
+        ("hierarchy", {}, "needs sizes or levels"),
         ("sentences", {"language": ""}, "language must be"),
         ("paragraphs", {"language": 5}, "language must be"),
         ("paragraphs", {"language": "\ud800", "size": 9}, "language must be"),
@@ -180,7 +180,7 @@ def test_wrong_options_say_the_value_and_the_limit(name: str, parameters: dict[s
 
 
 def test_unknown_strategy_lists_the_known() -> None:
-    with pytest.raises(errors.UnknownStrategy, match="unknown strategy 'token'; known: hierarchy, paragraphs"):
+    with pytest.raises(errors.UnknownStrategy, match="unknown strategy 'token'; known: hierarchy, nested"):
         make_strategies("token")
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from late_chunking import LateChunker
+from late_chunking import LateChunker, Span
 from late_chunking.boundaries import STRATEGIES, SourceText, make_strategies, split
+from late_chunking.boundaries.units import ruler_of
 
 _FILE = Path(__file__).parents[2] / "shared" / "cases" / "boundaries.jsonl"
 
@@ -51,8 +52,8 @@ def _check(text: str, spans: list[list[int]], expect: dict[str, Any], source: So
     for low, high in expect.get("atomic", []):
         assert not any(low < edge < high for span in spans for edge in span)
     if "max_size" in expect:
-        ruler = source.ruler(expect["unit"])
+        ruler = ruler_of(source, expect["unit"])
         for start, end in spans:
             clusters = int(source.breaks[start + 1 : end].sum()) + 1
-            size = int(ruler.begun(end) - ruler.ended(start))
+            size = ruler.size(Span(start, end))
             assert size <= expect["max_size"] or clusters == 1

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from late_chunking.boundaries.source import Ruler, SourceText
+from late_chunking.boundaries.rulers import Ruler
+from late_chunking.boundaries.source import SourceText
 from late_chunking.characters import IntArray
 from late_chunking.documents import Span
 
@@ -29,7 +30,7 @@ class Merging:
     overlap: int = 0
     overlap_starts: tuple[IntArray, ...] = ()
 
-    def split(self, levels: Sequence[IntArray], within: Span | None = None) -> list[Span]:
+    def split(self, levels: Sequence[IntArray]) -> list[Span]:
         """Cut at the first level; where a piece is still too large, at the next; then merge.
 
         Consecutive pieces of one level are merged up to the size. Below the last level come
@@ -38,12 +39,9 @@ class Merging:
         Args:
             levels: cut positions of each level, coarsest first, each sorted and at grapheme
                 breaks.
-            within: the part of the text to cut, if not all.
         """
-        start, end = within or (0, len(self.source.text))
-        units = np.unique(self.ruler.starts[self.ruler.begun(start) : self.ruler.begun(end)])
         chunks: list[Span] = []
-        for starts, ends in self._runs(start, end, [*levels, units]):
+        for starts, ends in self._runs(0, len(self.source.text), [*levels, self.ruler.cuts]):
             chunks += self.merge(starts, ends, chunks[-1] if chunks else None)
         return chunks
 
@@ -52,7 +50,7 @@ class Merging:
         cuts = levels[0]
         inner = cuts[np.searchsorted(cuts, start, side="right") : np.searchsorted(cuts, end, side="left")]
         starts, ends = self.source.trim(np.insert(inner, 0, start), np.append(inner, end))
-        sizes = self.ruler.begun(ends) - self.ruler.ended(starts)  # [P]
+        sizes = self.ruler.sizes(starts, ends)  # [P]
         first = 0
         for large in np.flatnonzero(sizes > self.size).tolist() if len(levels) > 1 else ():
             if first < large:
@@ -71,27 +69,30 @@ class Merging:
             previous: the chunk before the first piece, which that piece's chunk may repeat.
         """
         chunks: list[Span] = []
-        units_begun = self.ruler.begun(ends)  # [P]: units begun before each piece's end
         first = 0
         while first < len(starts):
-            start = self._start(previous, int(starts[first]), int(units_begun[first]))
-            limit = int(self.ruler.ended(start)) + self.size
-            last = max(int(np.searchsorted(units_begun, limit, side="right")) - 1, first)
-            previous = Span(start, int(ends[last]))
+            start = self._start(previous, int(starts[first]), int(ends[first]))
+            taken = max(self.ruler.fitting(start, ends[first:], self.size), 1)
+            previous = Span(start, int(ends[first + taken - 1]))
             chunks.append(previous)
-            first = last + 1
+            first += taken
         return chunks
 
-    def _start(self, previous: Span | None, start: int, begun: int) -> int:
-        """Move a chunk's start back into the chunk before it, as far as overlap and size allow."""
+    def _start(self, previous: Span | None, start: int, end: int) -> int:
+        """Move a chunk's start back into the chunk before it, as far as overlap and size allow.
+
+        Args:
+            previous: the chunk before it.
+            start: where its first piece begins, for which there must be room.
+            end: where that piece ends.
+        """
         if previous is None or not self.overlap:
             return start
-        # So many units must end before the start: all but the overlap's, and as many as leave
-        # room for the first new piece.
-        before = max(int(self.ruler.begun(previous.end)) - self.overlap, begun - self.size)
-        earliest = max(int(self.ruler.ends[before - 1]) if before > 0 else 0, previous.start + 1)
         for candidates in self.overlap_starts:
-            found = int(np.searchsorted(candidates, earliest, side="left"))
-            if found < len(candidates) and candidates[found] < start:
-                return int(candidates[found])
+            low, high = np.searchsorted(candidates, (previous.start + 1, start))
+            repeated = candidates[low : np.searchsorted(candidates, previous.end)]
+            first = self.ruler.fitting_from(repeated, previous.end, self.overlap)
+            first = max(first, self.ruler.fitting_from(candidates[low:high], end, self.size))
+            if low + first < high:
+                return int(candidates[low + first])
         return start

@@ -9,8 +9,9 @@ import numpy as np
 
 from late_chunking.boundaries.pieces import PieceOptions, gather
 from late_chunking.boundaries.sentences import sentence_spans
-from late_chunking.boundaries.source import UNITS, SourceText
+from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import Boundary
+from late_chunking.boundaries.units import UNITS
 
 _BLANK_LINES: Final = re.compile(r"(?:\r\n|\r|\n)[^\S\r\n]*(?:\r\n|\r|\n)\s*")
 

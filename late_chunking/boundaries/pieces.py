@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from late_chunking.boundaries.merging import Merging
+from late_chunking.boundaries.rulers import UnitRuler
 from late_chunking.boundaries.sizes import SizeOptions
 from late_chunking.boundaries.sliding import slide
-from late_chunking.boundaries.source import UNITS, Ruler, SourceText
+from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import Boundary
+from late_chunking.boundaries.units import ruler_of
 from late_chunking.characters import IntArray
 from late_chunking.documents import Span
 from late_chunking.errors import InvalidParameter
@@ -21,6 +24,7 @@ class PieceOptions(SizeOptions):
         language: ISO 639 code, for the rules that find sentences.
     """
 
+    name: ClassVar[str]
     language: str = "en"
 
     def __post_init__(self) -> None:
@@ -28,8 +32,7 @@ class PieceOptions(SizeOptions):
         SizeOptions.__post_init__(self)
         if self.size is None and self.overlap:
             raise InvalidParameter(f"overlap {self.overlap} needs a size: without one, nothing is merged")
-        if not isinstance(self.language, str) or not self.language or not self.language.isascii():
-            raise InvalidParameter(f"language must be an ISO 639 code such as 'en', got {self.language!r}")
+        check_language(self.language)
 
 
 def gather(
@@ -51,7 +54,17 @@ def gather(
     if options.size is None:
         return [Boundary(Span(int(start), int(end))) for start, end in zip(starts, ends, strict=True)]
     size, overlap = options.resolved(source)
-    if options.unit not in UNITS:
-        return slide(source, Ruler(starts, ends), size, overlap) if len(starts) else []
-    merging = Merging(source, source.ruler(options.unit), size, overlap, (starts,))
+    if options.unit == options.name:
+        return slide(source, UnitRuler(starts, ends), size, overlap) if len(starts) else []
+    merging = Merging(source, ruler_of(source, options.unit), size, overlap, (starts,))
     return [Boundary(span) for span in merging.split((starts, *finer))]
+
+
+def check_language(language: object) -> None:
+    """Check that a language may be one.
+
+    Raises:
+        InvalidParameter: if not.
+    """
+    if not isinstance(language, str) or not language or not language.isascii():
+        raise InvalidParameter(f"language must be an ISO 639 code such as 'en', got {language!r}")

@@ -1,32 +1,23 @@
 """Recursive separators: paragraphs first, then lines, sentences, words, characters."""
 
-import re
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
-import regex
+import regex as expressions
 
 from late_chunking.boundaries.merging import Merging
+from late_chunking.boundaries.patterns import compiled, cuts_at, found
+from late_chunking.boundaries.separators import PRESETS
 from late_chunking.boundaries.sizes import SizeOptions
 from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import Boundary
+from late_chunking.boundaries.units import ruler_of
 from late_chunking.characters import IntArray
 from late_chunking.errors import InvalidParameter
 
-_SEPARATORS: Final = (
-    r"\n\s*\n",  # paragraph
-    r"\r\n|[\n\r\u2028]",  # line
-    r"[.!?…؟۔][\"'”’»)\]]*\s+|[。！？｡।॥][」』”’）]*\s*",  # sentence end
-    r"\s+",  # word
-)
 _MOST_SEPARATORS: Final = 64
-_LONGEST_SEPARATOR: Final = 1_000
-_SECONDS: Final = 2.0
-# Patterns that call themselves or a group: they can take all memory before any time is up.
-_CALLS: Final = re.compile(r"\(\?(?:R|[+-]?\d|&|P>)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +30,15 @@ class Recursive(SizeOptions):
     within it, at a character.
 
     Attributes:
-        separators: coarsest first; by default paragraph, line, sentence end and word.
+        separators: coarsest first, or the name of a list of ours: ``"text"`` (paragraph, line,
+            sentence end, word), ``"chat"`` (turns before those) or ``"tickets"`` (rules and
+            messages before all).
         regex: whether the given separators are regular expressions (of the package `regex`,
             and for two seconds in all), not literal strings.
     """
 
     name: ClassVar[str] = "recursive"
-    separators: Sequence[str] | None = None
+    separators: str | Sequence[str] | None = None
     regex: bool = False
 
     def __post_init__(self) -> None:
@@ -54,70 +47,47 @@ class Recursive(SizeOptions):
         if not isinstance(self.regex, bool):
             raise InvalidParameter(f"regex must be true or false, got {self.regex!r}")
         if self.separators is not None:
-            object.__setattr__(self, "separators", _checked(self.separators, self.regex))
-        _patterns(self)
+            object.__setattr__(self, "separators", _checked(self.separators))
+        self._compiled()
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
         """Split and merge."""
         size, overlap = self.resolved(source)
-        ruler = source.ruler(self.unit)
-        overlap_starts = (source.words.starts, source.next_visible[np.unique(ruler.starts)])
+        ruler = ruler_of(source, self.unit)
+        overlap_starts = (source.words.starts, np.unique(source.next_visible[ruler.cuts]))
         merging = Merging(source, ruler, size, overlap, overlap_starts)
-        return [Boundary(span) for span in merging.split(_levels(source, _patterns(self)))]
+        return [Boundary(span) for span in merging.split(self._levels(source))]
+
+    def _levels(self, source: SourceText) -> list[IntArray]:
+        """Give where each separator lets the text be cut: after it."""
+        if self.separators is None or isinstance(self.separators, str):
+            return preset_cuts(source, self.separators or "text")
+        return [
+            cuts_at(source, [end for _, end in found(source, pattern, "separator")]) for pattern in self._compiled()
+        ]
+
+    def _compiled(self) -> list[expressions.Pattern[str]]:
+        """Compile a caller's separators."""
+        if self.separators is None or isinstance(self.separators, str):
+            return []
+        return [compiled(separator, "separator", literal=not self.regex) for separator in self.separators]
 
 
-def default_cuts(source: SourceText) -> list[IntArray]:
-    """Give where a text may be cut by the default separators, coarsest first."""
-    return _levels(source, _default_patterns())
+def preset_cuts(source: SourceText, preset: str = "text") -> list[IntArray]:
+    """Give where a text may be cut by a list of separators of ours, coarsest first."""
+    patterns = [expressions.compile(separator) for separator in PRESETS[preset]]
+    return [cuts_at(source, [match.end() for match in pattern.finditer(source.text)]) for pattern in patterns]
 
 
-def _default_patterns() -> list[regex.Pattern[str]]:
-    """Compile the default separators."""
-    return [regex.compile(separator) for separator in _SEPARATORS]
-
-
-def _patterns(strategy: Recursive) -> list[regex.Pattern[str]]:
-    """Compile a strategy's separators."""
-    if strategy.separators is None:
-        return _default_patterns()
-    patterns = []
-    for separator in strategy.separators:
-        try:
-            patterns.append(regex.compile(separator if strategy.regex else regex.escape(separator)))
-        except (regex.error, RecursionError, OverflowError, MemoryError) as error:
-            raise InvalidParameter(f"separator {separator!r:.80} is no regular expression: {error}") from None
-    return patterns
-
-
-def _checked(separators: Sequence[str], is_regex: bool) -> tuple[str, ...]:
-    """Check the type and number of separators."""
+def _checked(separators: str | Sequence[str]) -> str | tuple[str, ...]:
+    """Check the type and number of separators, or the name of a preset."""
     listed = isinstance(separators, Sequence) and not isinstance(separators, str)
-    if not listed or not all(isinstance(item, str) and item for item in separators):
-        raise InvalidParameter(f"separators must be a list of non-empty strings, got {separators!r}")
-    if len(separators) > _MOST_SEPARATORS:
-        raise InvalidParameter(f"at most {_MOST_SEPARATORS} separators, got {len(separators)}")
-    for separator in separators:
-        if len(separator) > _LONGEST_SEPARATOR:
-            raise InvalidParameter(f"a separator has at most {_LONGEST_SEPARATOR} characters, got {len(separator)}")
-        if is_regex and _CALLS.search(separator):
-            raise InvalidParameter(f"separator {separator!r:.80} calls itself or a group, which is not allowed")
-    return tuple(separators)
-
-
-def _levels(source: SourceText, patterns: Sequence[regex.Pattern[str]]) -> list[IntArray]:
-    """Give the cuts of each separator, all of them within one limit of time."""
-    deadline = time.monotonic() + _SECONDS
-    return [_cuts(source, pattern, deadline) for pattern in patterns]
-
-
-def _cuts(source: SourceText, pattern: regex.Pattern[str], deadline: float) -> IntArray:
-    """Give the positions after each match of a separator, moved back to a grapheme break."""
-    try:
-        matches = pattern.finditer(source.text, timeout=max(deadline - time.monotonic(), 1e-3))
-        ends = np.asarray([match.end() for match in matches], dtype=np.int64)
-    except TimeoutError:
-        limit = f"{_SECONDS:g} s for all of them on {len(source.text)} characters"
-        raise InvalidParameter(f"separator {pattern.pattern!r:.80} took too long; the limit is {limit}") from None
-    except (MemoryError, RecursionError):
-        raise InvalidParameter(f"separator {pattern.pattern!r:.80} takes too much memory") from None
-    return np.unique(source.cluster_starts[ends])
+    if listed and all(isinstance(item, str) and item for item in separators):
+        if len(separators) > _MOST_SEPARATORS:
+            raise InvalidParameter(f"at most {_MOST_SEPARATORS} separators, got {len(separators)}")
+        return tuple(separators)
+    if isinstance(separators, str) and separators in PRESETS:
+        return separators
+    raise InvalidParameter(
+        f"separators must be a list of non-empty strings or one of {', '.join(PRESETS)}, got {separators!r:.80}"
+    )

@@ -1,44 +1,22 @@
-"""Strategies by name, and the one function that applies them to a text."""
+"""Strategies by name, and what a caller may give as one."""
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from late_chunking.boundaries.hierarchy import Hierarchy
-from late_chunking.boundaries.paragraphs import Paragraphs
-from late_chunking.boundaries.recursive import Recursive
-from late_chunking.boundaries.sentences import Sentences
-from late_chunking.boundaries.source import SourceText
-from late_chunking.boundaries.strategy import (
-    Boundary,
-    CallerFunction,
-    CallerSpans,
-    Chunking,
-    SpanFunction,
-    Strategy,
-)
-from late_chunking.boundaries.tokens import Tokens
-from late_chunking.boundaries.words import Words
-from late_chunking.documents import Span
+from late_chunking.boundaries.strategy import CallerFunction, Chunking, Strategy, StrategyLike
 from late_chunking.errors import EmptyInput, InvalidParameter, UnknownStrategy
 
-STRATEGIES: Final[dict[str, Callable[..., Strategy]]] = {
-    "tokens": Tokens,
-    "words": Words,
-    "sentences": Sentences,
-    "paragraphs": Paragraphs,
-    "recursive": Recursive,
-    "hierarchy": Hierarchy,
-}
+# Filled by the package, a line a strategy.
+STRATEGIES: Final[dict[str, Callable[..., Strategy]]] = {}
 
 
 def make_strategies(chunking: Chunking, parameters: Mapping[str, Any] | None = None) -> tuple[Strategy, ...]:
     """Turn what a caller gave as strategy into configured strategies.
 
     Args:
-        chunking: a registered name, a configured strategy, a function ``str → (start, end)
-            pairs``, or a list of these.
+        chunking: a registered name, a mapping of a name (under ``"strategy"``) and options, a
+            configured strategy, a function ``str → (start, end) pairs``, or a list of these.
         parameters: options for a strategy given by name.
 
     Raises:
@@ -49,14 +27,17 @@ def make_strategies(chunking: Chunking, parameters: Mapping[str, Any] | None = N
     if isinstance(chunking, Sequence) and not isinstance(chunking, str):
         if not chunking:
             raise EmptyInput("the list of strategies is empty")
-        return tuple(_make(item, parameters or {}) for item in chunking)
-    return (_make(chunking, parameters or {}),)
+        return tuple(make_strategy(item, parameters) for item in chunking)
+    return (make_strategy(chunking, parameters),)
 
 
-def _make(chunking: str | Strategy | SpanFunction, parameters: Mapping[str, Any]) -> Strategy:
-    """Make one strategy."""
+def make_strategy(chunking: StrategyLike, parameters: Mapping[str, Any] | None = None) -> Strategy:
+    """Turn what a caller gave as one strategy into a configured one; see `make_strategies`."""
     if isinstance(chunking, str):
-        return _by_name(chunking, parameters)
+        return _by_name(chunking, parameters or {})
+    if isinstance(chunking, Mapping):
+        name, own = _named(chunking)
+        return _by_name(name, {**own, **(parameters or {})})
     if parameters:
         raise InvalidParameter(f"{', '.join(parameters)}: options go with a strategy's name, not with {chunking!r}")
     if isinstance(chunking, type):
@@ -68,63 +49,48 @@ def _make(chunking: str | Strategy | SpanFunction, parameters: Mapping[str, Any]
     raise InvalidParameter(f"strategy must be a name, a strategy or a function, got {chunking!r}")
 
 
-def _by_name(name: str, parameters: Mapping[str, Any]) -> Strategy:
-    """Make a registered strategy."""
+def make_within(chunking: StrategyLike, sizes: Mapping[str, Any] | None = None) -> Strategy:
+    """Make a strategy that another one applies.
+
+    Args:
+        chunking: as for `make_strategies`, but one.
+        sizes: a size and its unit, for a strategy that is given by name, takes a size in any
+            unit, and is given none.
+    """
+    given = {"strategy": chunking} if isinstance(chunking, str) else chunking
+    if not isinstance(given, Mapping):
+        return make_strategy(given)
+    name, own = _named(given)
+    options = options_of(name)
+    takes = "size" in options and "unit" in options and options["unit"].default == "tokens" and "size" not in own
+    return _by_name(name, {**(sizes or {}), **own} if takes else own)
+
+
+def options_of(name: str) -> Mapping[str, inspect.Parameter]:
+    """Give the options that a registered strategy takes.
+
+    Raises:
+        UnknownStrategy: if there is none of that name.
+    """
     if name not in STRATEGIES:
         raise UnknownStrategy(f"unknown strategy {name!r}; known: {', '.join(sorted(STRATEGIES))}")
-    factory = STRATEGIES[name]
-    known = inspect.signature(factory).parameters
+    return inspect.signature(STRATEGIES[name]).parameters
+
+
+def _named(chunking: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Take a mapping apart into a strategy's name and its options."""
+    name = chunking.get("strategy")
+    if not isinstance(name, str):
+        raise InvalidParameter(f"a strategy given as a mapping needs its name under 'strategy', got {chunking!r:.80}")
+    return name, {str(option): value for option, value in chunking.items() if option != "strategy"}
+
+
+def _by_name(name: str, parameters: Mapping[str, Any]) -> Strategy:
+    """Make a registered strategy."""
+    known = options_of(name)
     if unknown := [parameter for parameter in parameters if parameter not in known]:
         raise InvalidParameter(f"strategy {name!r} has no option {', '.join(unknown)}; it has {', '.join(known)}")
     needed = [option.name for option in known.values() if option.default is option.empty]
     if missing := [option for option in needed if option not in parameters]:
         raise InvalidParameter(f"strategy {name!r} needs {', '.join(missing)}")
-    return factory(**parameters)
-
-
-def split(source: SourceText, strategy: Strategy) -> list[Boundary]:
-    """Apply a strategy to a text.
-
-    What a built-in strategy says is also joined so that each span owns a token, where the
-    text has any; a caller's own spans are left as they are.
-    """
-    if not source.text or source.text.isspace():
-        return list(strategy.split(source)) if isinstance(strategy, CallerSpans | CallerFunction) else []
-    if isinstance(strategy, CallerSpans | CallerFunction):
-        return list(strategy.split(source))
-    if not len(source.token_anchors):
-        # Zero-width characters alone, say: nothing to cut by, but not nothing.
-        return [Boundary(Span(int(source.next_visible[0]), int(source.visible_end[-1])))]
-    return _join_tokenless(source, list(strategy.split(source)))
-
-
-def _join_tokenless(source: SourceText, boundaries: list[Boundary]) -> list[Boundary]:
-    """Join a span that owns no token (a lone zero-width space, say) to its neighbour.
-
-    Joined to the one before it of the same level and parent; where there is none, to the one
-    after it. Parents come before their children, and are found again by where they went.
-    """
-    joined: list[Boundary] = []
-    went: list[int] = []
-    last: dict[tuple[int, int | None], int] = {}
-    pending: dict[tuple[int, int | None], Span] = {}
-    for boundary in boundaries:
-        parent = None if boundary.parent is None else went[boundary.parent]
-        siblings = (boundary.level, parent)
-        span = _around(pending.pop(siblings, None), boundary.span)
-        if source.tokens.size(span):
-            last[siblings] = len(joined)
-            joined.append(dataclasses.replace(boundary, span=span, parent=parent))
-        elif siblings in last:
-            place = last[siblings]
-            joined[place] = dataclasses.replace(joined[place], span=_around(joined[place].span, span))
-        else:
-            pending[siblings] = span
-        # One that waits for its neighbour goes to the place that the neighbour will have.
-        went.append(last.get(siblings, len(joined)) if siblings not in pending else len(joined))
-    return [*joined, *(Boundary(span) for span in pending.values())]
-
-
-def _around(first: Span | None, second: Span) -> Span:
-    """Give the span from the first to the end of both."""
-    return second if first is None else Span(first.start, max(first.end, second.end))
+    return STRATEGIES[name](**parameters)

@@ -8,8 +8,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from late_chunking.boundaries.pieces import PieceOptions, gather
-from late_chunking.boundaries.source import UNITS, SourceText
+from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import Boundary
+from late_chunking.boundaries.units import UNITS
 from late_chunking.characters import IntArray
 from late_chunking.dependencies import require
 

@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from late_chunking.boundaries.source import UNITS, SourceText
+from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import is_integer
+from late_chunking.boundaries.units import UNITS, Unit, check_unit
 from late_chunking.errors import InvalidParameter
 
 _LARGEST: Final = 2**31
@@ -23,28 +23,25 @@ class SizeOptions:
         overlap: units, or a percentage of the size such as ``"15%"``, rounded up; at least one
             unit of each chunk is new.
         unit: what they count: ``"tokens"`` (the document's own), ``"chars"`` (code points),
-            ``"words"``, or what the strategy is named for.
+            ``"words"``, tokens of another model as ``"tiktoken:NAME"`` or a ``tiktoken.Encoding``,
+            what a function ``str → int`` gives for a chunk's text, or what the strategy is named for.
     """
 
     units: ClassVar[tuple[str, ...]] = tuple(UNITS)
     size: int | None = None
     overlap: int | str = 0
-    unit: str = "tokens"
+    unit: Unit = "tokens"
 
     def __post_init__(self) -> None:
         """Check the options, and keep them as plain numbers."""
         check_unit(self.unit, self.units)
         if self.size is not None:
-            if not is_integer(self.size) or self.size < 1:
-                raise InvalidParameter(f"size must be an integer of at least 1, got {self.size!r}")
-            object.__setattr__(self, "size", int(self.size))
+            object.__setattr__(self, "size", check_count("size", self.size, 1))
         if isinstance(self.overlap, str):
             if not _PERCENTAGE.fullmatch(self.overlap):
                 raise InvalidParameter(f"overlap must be a number or a percentage such as '15%', got {self.overlap!r}")
-        elif is_integer(self.overlap) and self.overlap >= 0:
-            object.__setattr__(self, "overlap", int(self.overlap))
         else:
-            raise InvalidParameter(f"overlap must be an integer of at least 0, got {self.overlap!r}")
+            object.__setattr__(self, "overlap", check_count("overlap", self.overlap, 0))
         if self.size is not None:
             overlapping(self.size, self.overlap)
 
@@ -62,14 +59,15 @@ class SizeOptions:
         return min(size, _LARGEST), min(overlapping(size, self.overlap), _LARGEST - 1)
 
 
-def check_unit(unit: object, known: Sequence[str]) -> None:
-    """Check the unit that sizes count.
+def check_count(option: str, value: Any, least: int) -> int:  # noqa: ANN401 - a caller's, unchecked
+    """Give an option that counts something as a plain integer.
 
     Raises:
-        InvalidParameter: if it is none of those known.
+        InvalidParameter: if it is none, or less than the least.
     """
-    if unit not in known:
-        raise InvalidParameter(f"unit must be one of {', '.join(known)}, got {unit!r}")
+    if not is_integer(value) or value < least:
+        raise InvalidParameter(f"{option} must be an integer of at least {least}, got {value!r:.80}")
+    return int(value)
 
 
 def overlapping(size: int, overlap: int | str) -> int:

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from late_chunking.boundaries.source import Ruler, SourceText
+from late_chunking.boundaries.rulers import UnitRuler
+from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import Boundary
 from late_chunking.characters import IntArray
 from late_chunking.documents import Span
 
 
-def slide(source: SourceText, ruler: Ruler, size: int, overlap: int) -> list[Boundary]:
+def slide(source: SourceText, ruler: UnitRuler, size: int, overlap: int) -> list[Boundary]:
     """Cut a text into windows of `size` units, each `size - overlap` units after the one before.
 
     The first window that reaches the end of the text is the last, and may be smaller: of N units
@@ -25,7 +26,7 @@ def slide(source: SourceText, ruler: Ruler, size: int, overlap: int) -> list[Bou
     return [Boundary(Span(int(start), int(end))) for start, end in zip(starts[kept], ends[kept], strict=True)]
 
 
-def sliding_edges(ruler: Ruler, length: int, size: int, overlap: int) -> tuple[IntArray, IntArray]:
+def sliding_edges(ruler: UnitRuler, length: int, size: int, overlap: int) -> tuple[IntArray, IntArray]:
     """Give the edges of the windows before trimming: the first begins at 0, the last ends at `length`."""
     cuts, begun = np.unique(ruler.starts, return_index=True)
     cuts = np.append(cuts, length)  # [K + 1]

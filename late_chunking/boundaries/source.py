@@ -1,46 +1,25 @@
-"""What a strategy is given: a text, and rulers that measure it in tokens, characters or words.
+"""What a strategy is given: a text, or a part of one, and what it may ask about it.
 
 Knows nothing of models: the tokens are positions in the text, the default size is a number.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Self
 
 import numpy as np
 
+from late_chunking.boundaries.rulers import Ruler, UnitRuler
 from late_chunking.characters import BoolArray, IntArray, end_before_where, grapheme_breaks, next_where, whitespace
 from late_chunking.documents import Span
-from late_chunking.errors import InvalidParameter
 
 
-@dataclass(frozen=True, slots=True)
-class Ruler:
-    """Where the units of a text (tokens, characters, words) begin and end.
+@dataclass(slots=True)
+class Stopwatch:
+    """Adds up seconds, over all parts of a text."""
 
-    A span's size is the number of units it touches. Units lie at grapheme breaks only, so a
-    span cut at unit edges never cuts a grapheme cluster.
-
-    Attributes:
-        starts: [U], non-decreasing.
-        ends: [U], non-decreasing, each greater than its start.
-    """
-
-    starts: IntArray
-    ends: IntArray
-
-    def begun(self, position: IntArray | int) -> IntArray:
-        """How many units begin before a position (or before each of an array of them)."""
-        return np.searchsorted(self.starts, position, side="left")
-
-    def ended(self, position: IntArray | int) -> IntArray:
-        """How many units end at or before a position (or each of an array of them)."""
-        return np.searchsorted(self.ends, position, side="right")
-
-    def size(self, span: Span) -> int:
-        """How many units a span touches."""
-        return int(self.begun(span.end) - self.ended(span.start))
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -52,11 +31,16 @@ class SourceText:
         token_anchors: [T], non-decreasing: for each of the text's tokens, its first visible
             character.
         default_size: tokens in a chunk of a strategy that needs a size and was given none.
+        stopwatch: seconds that callers' regular expressions have taken so far.
+        origin: for a part, the whole text and where in it the part begins.
     """
 
     text: str
     token_anchors: IntArray
     default_size: int
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    origin: "tuple[SourceText, int] | None" = None
+    _rulers: dict[Hashable, Ruler] = field(default_factory=dict)
 
     @cached_property
     def breaks(self) -> BoolArray:
@@ -91,32 +75,49 @@ class SourceText:
         return np.maximum.accumulate(np.where(self.breaks, np.arange(len(self.breaks)), 0))
 
     @cached_property
-    def tokens(self) -> Ruler:
+    def tokens(self) -> UnitRuler:
         """The ruler of the document's own tokens."""
         starts = self.cluster_starts[self.token_anchors]
-        return Ruler(starts, starts + 1)
+        return UnitRuler(starts, starts + 1)
 
     @cached_property
-    def characters(self) -> Ruler:
+    def characters(self) -> UnitRuler:
         """The ruler of code points; those of one grapheme cluster count from its start."""
         starts = self.cluster_starts[:-1]
-        return Ruler(starts, starts + 1)
+        return UnitRuler(starts, starts + 1)
 
     @cached_property
-    def words(self) -> Ruler:
+    def words(self) -> UnitRuler:
         """The ruler of words: runs of characters that are not white space."""
         edges = np.diff(self.visible.astype(np.int8), prepend=np.int8(0), append=np.int8(0))
-        return Ruler(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1))
+        return UnitRuler(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1))
 
-    def ruler(self, unit: str) -> Ruler:
-        """Give the ruler of a unit.
+    def kept(self, key: Hashable, make: Callable[["SourceText"], Ruler]) -> Ruler:
+        """Give a ruler made once for the whole text; a part of it gets a part of that."""
+        if self.origin is not None:
+            whole, start = self.origin
+            return whole.kept(key, make).within(Span(start, start + len(self.text)))
+        if key not in self._rulers:
+            self._rulers[key] = make(self)
+        return self._rulers[key]
 
-        Raises:
-            InvalidParameter: if the unit is none of `UNITS`.
+    def part(self, span: Span) -> Self:
+        """Give a part of the text as a source of its own, for a strategy to cut; its positions count from 0.
+
+        Args:
+            span: the part; its edges lie at grapheme breaks.
         """
-        if unit not in UNITS:
-            raise InvalidParameter(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
-        return UNITS[unit](self)
+        if span == (0, len(self.text)):
+            return self
+        first, last = np.searchsorted(self.token_anchors, span)
+        whole, start = self.origin or (self, 0)
+        return type(self)(
+            self.text[span.start : span.end],
+            self.token_anchors[first:last] - span.start,
+            self.default_size,
+            self.stopwatch,
+            (whole, start + span.start),
+        )
 
     def trim(self, starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
         """Take the white space off both ends of ranges, and leave out those with nothing else.
@@ -131,10 +132,3 @@ class SourceText:
         starts, ends = self.next_visible[starts], self.visible_end[ends]
         kept = starts < ends
         return starts[kept], ends[kept]
-
-
-UNITS: Final[dict[str, Callable[[SourceText], Ruler]]] = {
-    "tokens": lambda source: source.tokens,
-    "chars": lambda source: source.characters,
-    "words": lambda source: source.words,
-}

@@ -1,18 +1,20 @@
 """What a boundary strategy is, and the checks that strategies share.
 
 A strategy turns a `SourceText` into `Boundary` objects. Adding one: a new file in this
-folder, and one line in the registry.
+folder, and one line in the package that registers it.
 """
 
 import dataclasses
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from late_chunking.boundaries.source import SourceText
 from late_chunking.documents import Span
 from late_chunking.errors import InvalidInput, InvalidSpan, LateChunkingError
+
+TEXT: Final = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +27,16 @@ class Boundary:
         kind: what the chunk holds, such as ``"text"``.
         heading_path: the titles above it, outermost first.
         parent: index of its parent among the boundaries of the same strategy.
+        context: what to hand to a reader or generator in its place, where the strategy says more
+            than its parent does: a span around it.
     """
 
     span: Span
     level: int = 0
-    kind: str = "text"
+    kind: str = TEXT
     heading_path: tuple[str, ...] = ()
     parent: int | None = None
+    context: Span | None = None
 
 
 @runtime_checkable
@@ -53,7 +58,8 @@ class Strategy(Protocol):
 
 
 SpanFunction: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
-Chunking: TypeAlias = str | Strategy | SpanFunction | Sequence[str | Strategy | SpanFunction]
+StrategyLike: TypeAlias = str | Mapping[str, Any] | Strategy | SpanFunction
+Chunking: TypeAlias = StrategyLike | Sequence[StrategyLike]
 
 CALLER: Final = "spans"
 
@@ -119,13 +125,19 @@ def checked_span(span: Any, index: int, length: int) -> Span:  # noqa: ANN401 - 
 
 def settings_of(strategy: Strategy) -> dict[str, Any]:
     """Give the settings that tell one configured strategy from another, for chunk ids."""
-    if isinstance(strategy, CallerSpans | CallerFunction):
-        return {}
     configured: Any = strategy
-    is_dataclass = dataclasses.is_dataclass(configured) and not isinstance(configured, type)
-    return dataclasses.asdict(configured) if is_dataclass else {}
+    if isinstance(strategy, CallerSpans | CallerFunction) or not dataclasses.is_dataclass(configured):
+        return {}
+    return {field.name: _setting(getattr(configured, field.name)) for field in dataclasses.fields(configured)}
 
 
-def is_integer(value: object) -> bool:
+def _setting(value: Any) -> Any:  # noqa: ANN401 - whatever an option may be
+    """Write an option down; a strategy within a strategy as its name and settings."""
+    if isinstance(value, tuple):
+        return [_setting(item) for item in value]
+    return {"strategy": value.name, **settings_of(value)} if isinstance(value, Strategy) else value
+
+
+def is_integer(value: object) -> TypeGuard[int]:
     """Tell whether a value counts as an integer; numpy's do, booleans do not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)

@@ -1,0 +1,62 @@
+"""Regular expressions, some of them a caller's: checked, compiled, and held to a limit of time."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import regex
+
+from late_chunking.boundaries.source import SourceText
+from late_chunking.characters import IntArray
+from late_chunking.errors import InvalidParameter
+
+_LONGEST: Final = 1_000
+_SECONDS: Final = 2.0
+# Patterns that call themselves or a group: they can take all memory before any time is up.
+_CALLS: Final = regex.compile(r"\(\?(?:R|[+-]?\d|&|P>)")
+
+
+def compiled(pattern: str, noun: str, *, literal: bool = False) -> regex.Pattern[str]:
+    """Compile a caller's pattern, of the package `regex`.
+
+    Args:
+        pattern: the expression, or a string to be found as it is.
+        noun: what errors call it.
+        literal: whether it is such a string.
+
+    Raises:
+        InvalidParameter: if it is too long, calls itself, or is no regular expression.
+    """
+    if len(pattern) > _LONGEST:
+        raise InvalidParameter(f"a {noun} has at most {_LONGEST} characters, got {len(pattern)}")
+    if not literal and _CALLS.search(pattern):
+        raise InvalidParameter(f"{noun} {pattern!r:.80} calls itself or a group, which is not allowed")
+    try:
+        return regex.compile(regex.escape(pattern) if literal else pattern)
+    except (regex.error, RecursionError, OverflowError, MemoryError) as error:
+        raise InvalidParameter(f"{noun} {pattern!r:.80} is no regular expression: {error}") from None
+
+
+def found(source: SourceText, pattern: regex.Pattern[str], noun: str) -> list[tuple[int, int]]:
+    """Give where a caller's pattern matches, within the time that is left for the whole text.
+
+    Raises:
+        InvalidParameter: if that does not suffice.
+    """
+    begun = time.monotonic()
+    try:
+        timeout = max(_SECONDS - source.stopwatch.seconds, 1e-3)
+        return [match.span() for match in pattern.finditer(source.text, timeout=timeout)]
+    except TimeoutError:
+        limit = f"{_SECONDS:g} s for all of them on {len(source.text)} characters"
+        raise InvalidParameter(f"{noun} {pattern.pattern!r:.80} took too long; the limit is {limit}") from None
+    except (MemoryError, RecursionError):
+        raise InvalidParameter(f"{noun} {pattern.pattern!r:.80} takes too much memory") from None
+    finally:
+        source.stopwatch.seconds += time.monotonic() - begun
+
+
+def cuts_at(source: SourceText, positions: Sequence[int]) -> IntArray:
+    """Give positions to cut at, sorted, moved back to grapheme breaks."""
+    return np.unique(source.cluster_starts[np.asarray(positions, dtype=np.int64)])

@@ -1,0 +1,41 @@
+"""Lists of separators by name: prose, chats, tickets."""
+
+from typing import Final
+
+_PARAGRAPH: Final = r"\n\s*\n"
+_LINE: Final = r"\r\n|[\n\r\u2028]"
+_SENTENCE_END: Final = r"[.!?…؟۔][\"'”’»)\]]*\s+|[。！？｡।॥][」』”’）]*\s*"
+_WORD: Final = r"\s+"
+
+# A time of day, with or without a date before it, as chat programs write them.
+_TIME: Final = r"[\[(]?(?:\d[\d./-]*[, T]+)?\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:\.\d+)?Z?(?: ?[AaPp]\.?[Mm]\.?)?[\])]?"
+_NAME: Final = r"[^\W\d_][\w.'’-]*(?: [\w.'’()#&/-]{1,30}){0,3}"
+
+# A line that begins a turn. The groups: `time` and `name`, as far as the line has them.
+SPEAKER: Final = (
+    r"(?m)^[ \t]*(?:[-*•] )?(?:"
+    rf"(?P<time>{_TIME})?[ \t–-]*(?:\*\*|__)?(?P<name>{_NAME})(?P<time>[ \t]*{_TIME})?"
+    r"(?:\*\*|__)?[:：](?:\*\*|__)?(?=\s|$)"
+    rf"|(?P<time>{_TIME})?[ \t]*<[@+ ]?(?P<sure>[^\s<>|]{{1,40}})>(?=\s)"
+    rf"|(?P<name>{_NAME})(?P<time> {{1,4}}{_TIME})[ \t]*$"
+    r"|<\|(?:im_start|start_header_id)\|>(?P<sure>\w+)"
+    r"|#{1,6} (?P<name>[^\W\d_]+)[ \t]*$)"
+)
+# A line that begins a message in a ticket or a mail thread.
+MESSAGE: Final = (
+    r"(?m)^[ \t>]*(?:"
+    r"(?P<sure>On .{5,120} wrote:)[ \t]*$"
+    r"|(?P<sure>(?:From|Von|De|Van|Da):[ \t]).*@"
+    r"|(?P<sure>-{2,} ?(?:Original|Forwarded|Reply|Ursprüngliche|Message)[^\n]{0,60})$"
+    r"|(?P<sure>(?:Comment|Reply|Update|Answer)(?: #?\d+| (?:by|from) )[^\n]{0,80})$"
+    r"|(?P<sure>[^\n:]{2,60} (?:added a comment|commented|replied|wrote)\b[^\n]{0,40})$"
+    r"|(?P<sure>#\d+ [^\n]{0,80}\d{4}[^\n]{0,30})$)"
+)
+_RULE: Final = r"(?m)^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*\r?\n"
+
+# Coarsest first. A chat is cut at its turns, a ticket at rules and messages, then both as prose is.
+PRESETS: Final = {
+    "text": (_PARAGRAPH, _LINE, _SENTENCE_END, _WORD),
+    "chat": (rf"(?={SPEAKER})", _PARAGRAPH, _LINE, _SENTENCE_END, _WORD),
+    "tickets": (_RULE, rf"(?={MESSAGE})", rf"(?={SPEAKER})", _PARAGRAPH, _LINE, _SENTENCE_END, _WORD),
+}

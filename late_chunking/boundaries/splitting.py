@@ -1,0 +1,108 @@
+"""A strategy applied to a text, by rules that hold for all of them."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from late_chunking.boundaries.readings import Readings, VectorStrategy
+from late_chunking.boundaries.source import SourceText
+from late_chunking.boundaries.strategy import TEXT, Boundary, CallerFunction, CallerSpans, Strategy
+from late_chunking.documents import Span
+from late_chunking.errors import InvalidParameter
+
+
+def split(source: SourceText, strategy: Strategy) -> list[Boundary]:
+    """Apply a strategy to a text, or to a part of one.
+
+    What a built-in strategy says is also joined so that each span owns a token, where the
+    text has any; a caller's own spans are left as they are.
+    """
+    if isinstance(strategy, CallerSpans | CallerFunction):
+        return list(strategy.split(source))
+    if (trivial := _trivial(source)) is not None:
+        return trivial
+    return join_tokenless(source, list(strategy.split(source)))
+
+
+def pieces_of(source: SourceText, strategy: VectorStrategy) -> list[Span]:
+    """Give the pieces whose vectors a strategy asks for: strictly increasing, apart, each owning a token."""
+    if (trivial := _trivial(source)) is not None:
+        return [boundary.span for boundary in trivial]
+    pieces = join_tokenless(source, [Boundary(span) for span in strategy.pieces(source)])
+    return [boundary.span for boundary in pieces]
+
+
+def split_by(source: SourceText, strategy: VectorStrategy, readings: Readings) -> list[Boundary]:
+    """Apply a strategy to a text, now that the vectors of its pieces are known."""
+    if (trivial := _trivial(source)) is not None:
+        return trivial
+    return join_tokenless(source, list(strategy.split_by(source, readings)))
+
+
+def placed(outer: Boundary, found: Iterable[Boundary]) -> list[Boundary]:
+    """Give chunks found in a part of a text their places in the whole, and what is known of the part."""
+    start = outer.span.start
+    return [
+        dataclasses.replace(
+            boundary,
+            span=Span(start + boundary.span.start, start + boundary.span.end),
+            context=boundary.context and Span(start + boundary.context.start, start + boundary.context.end),
+            kind=boundary.kind if boundary.kind != TEXT else outer.kind,
+            heading_path=(*outer.heading_path, *boundary.heading_path),
+        )
+        for boundary in found
+    ]
+
+
+def check_flat(boundaries: Sequence[Boundary], strategy: Strategy, *, apart: bool) -> None:
+    """Pass if chunks are of one level, and lie apart where others are to be found within them.
+
+    Raises:
+        InvalidParameter: if not.
+    """
+    if any(boundary.level or boundary.parent is not None for boundary in boundaries):
+        raise InvalidParameter(f"{strategy.name!r} has levels of its own: it cannot stand inside or around others")
+    if apart and any(before.span.end > after.span.start for before, after in pairwise(boundaries)):
+        raise InvalidParameter(f"the chunks of {strategy.name!r} overlap: nothing can be cut within them")
+
+
+def _trivial(source: SourceText) -> list[Boundary] | None:
+    """Give the boundaries of a text that leaves a strategy nothing to decide; None for others."""
+    if not source.text or source.text.isspace():
+        return []
+    if not len(source.token_anchors):
+        # Zero-width characters alone, say: nothing to cut by, but not nothing.
+        return [Boundary(Span(int(source.next_visible[0]), int(source.visible_end[-1])))]
+    return None
+
+
+def join_tokenless(source: SourceText, boundaries: list[Boundary]) -> list[Boundary]:
+    """Join a span that owns no token (a lone zero-width space, say) to its neighbour.
+
+    Joined to the one before it of the same level and parent; where there is none, to the one
+    after it. Parents come before their children, and are found again by where they went.
+    """
+    joined: list[Boundary] = []
+    went: list[int] = []
+    last: dict[tuple[int, int | None], int] = {}
+    pending: dict[tuple[int, int | None], Span] = {}
+    for boundary in boundaries:
+        parent = None if boundary.parent is None else went[boundary.parent]
+        siblings = (boundary.level, parent)
+        span = _around(pending.pop(siblings, None), boundary.span)
+        if source.tokens.size(span):
+            last[siblings] = len(joined)
+            joined.append(dataclasses.replace(boundary, span=span, parent=parent))
+        elif siblings in last:
+            place = last[siblings]
+            joined[place] = dataclasses.replace(joined[place], span=_around(joined[place].span, span))
+        else:
+            pending[siblings] = span
+        # One that waits for its neighbour goes to the place that the neighbour will have.
+        went.append(last.get(siblings, len(joined)) if siblings not in pending else len(joined))
+    return [*joined, *(Boundary(span) for span in pending.values())]
+
+
+def _around(first: Span | None, second: Span) -> Span:
+    """Give the span from the first to the end of both."""
+    return second if first is None else Span(first.start, max(first.end, second.end))
