@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from late_chunking import __version__, display
-from late_chunking.boundaries import make_strategies
+from late_chunking.boundaries import make_strategies, needs_vectors
 from late_chunking.dependencies import require
 from late_chunking.documents import EmbeddedDocument
 from late_chunking.embedder import DEFAULT_STRATEGY, LateChunker
@@ -38,8 +38,9 @@ from late_chunking.options import (
     Window,
 )
 from late_chunking.parquet import write_parquet
-from late_chunking.planning import Planner, Request
+from late_chunking.planning import Planner
 from late_chunking.records import chunk_record, document_record, embedded_record
+from late_chunking.request import Request
 from late_chunking.settings import DEFAULT_MODEL, Settings
 
 app = typer.Typer(
@@ -107,15 +108,18 @@ def chunk(
     options: Options = None,
     model: Model = DEFAULT_MODEL,
     revision: Revision = None,
+    device: Device = None,
     window: Window = None,
     document_prompt: DocumentPrompt = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where documents are cut; loads the model's tokenizer, not its weights."""
+    """Show where documents are cut; loads the model's weights only to cut by meaning."""
     request = Request.of(strategy, parameters=_parameters(size, overlap, options))
-    planner = Planner.load(_settings(model, revision, window, None, document_prompt))
+    settings = _settings(model, revision, window, None, document_prompt, device)
+    reads = any(map(needs_vectors, request.strategies))
+    cut = LateChunker(settings).cut if reads else Planner.load(settings).chunk
     for index, document in enumerate(read_documents(files)):
-        chunks = planner.chunk(document, request, index)
+        chunks = cut(document, request, index)
         if as_json:
             _print_json(document_record(document, index, [chunk_record(item) for item in chunks]))
         else:

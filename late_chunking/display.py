@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from late_chunking.boundaries.strategy import TEXT
 from late_chunking.documents import Chunk, Document, EmbeddedDocument
 
 __all__ = ["console_error", "counted", "escape", "print_chunks", "print_comparison", "print_info", "progress"]
@@ -75,8 +76,11 @@ def print_chunks(document: Document, chunks: Sequence[Chunk]) -> None:
     for chunk in chunks:
         place = f"[{chunk.span.start}, {chunk.span.end})"
         size = counted(chunk.token_count, "token")
-        parent = f"  level {chunk.level}, in {indices[chunk.parent]}" if chunk.parent else ""
-        console.print(f"[cyan]── {chunk.index}  {escape(place)}  {size}{parent}[/]", soft_wrap=True)
+        more = f"  level {chunk.level}, in {indices[chunk.parent]}" if chunk.parent else ""
+        more += f"  {chunk.kind}" if chunk.kind != TEXT else ""
+        more += f"  {' › '.join(chunk.heading_path)}" if chunk.heading_path else ""
+        more += f"  to be read in [{chunk.context.start}, {chunk.context.end})" if chunk.context else ""
+        console.print(f"[cyan]── {chunk.index}  {escape(place)}  {size}{escape(more)}[/]", soft_wrap=True)
         console.print(escape(chunk.text), soft_wrap=True)
 
 

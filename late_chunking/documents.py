@@ -86,7 +86,9 @@ class Chunk:
     """A piece of a document that gets one vector.
 
     ``text == document.text[span.start:span.end]``, always. `token_span` counts the document's
-    own tokens from 0, without prompt or special tokens.
+    own tokens from 0, without prompt or special tokens. `parent`, `previous` and `next` are ids:
+    of the chunk around it in the level above, and of its neighbours in its own level. `context` is
+    the span to hand to a reader or generator in its place, where the strategy names one.
     """
 
     id: str
@@ -103,6 +105,9 @@ class Chunk:
     page: int | None = None
     table_header: Span | None = None
     content: str | None = None
+    previous: str | None = None
+    next: str | None = None
+    context: Span | None = None
 
     @property
     def token_count(self) -> int:

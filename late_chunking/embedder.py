@@ -5,9 +5,8 @@ from typing import Any, Final, Literal, overload
 
 import numpy as np
 
-from late_chunking.boundaries import Chunking
-from late_chunking.boundaries.strategy import CallerSpans
-from late_chunking.documents import Document, EmbeddedDocument, FailedDocument, Span
+from late_chunking.boundaries import CallerSpans, Chunking, needs_vectors
+from late_chunking.documents import Chunk, Document, EmbeddedDocument, FailedDocument, Span
 from late_chunking.encoding.device import default_batch_tokens
 from late_chunking.encoding.head import Head
 from late_chunking.encoding.model import Network
@@ -24,7 +23,9 @@ from late_chunking.errors import (
 )
 from late_chunking.info import ModelInfo
 from late_chunking.pending import DocumentQueue, PendingDocument
-from late_chunking.planning import DocumentPlan, Planner, Request
+from late_chunking.planning import Planner, strategies_of
+from late_chunking.plans import Draft, Plan
+from late_chunking.request import Request
 from late_chunking.settings import DEFAULT_MODEL, Settings, make_settings
 from late_chunking.vectors import Vectors
 
@@ -99,6 +100,29 @@ class LateChunker:
         if spans is not None and given.spans is not None:
             raise InvalidParameter(f"document {given.id!r} has spans of its own; give none with the call")
         return self._one(self.planner.plan(given, request))
+
+    def chunk(
+        self,
+        document: Document | str,
+        *,
+        strategy: Chunking | None = None,
+        **parameters: Any,  # noqa: ANN401
+    ) -> tuple[Chunk, ...]:
+        """Cut one document, and read it only if a strategy cuts by meaning.
+
+        Args:
+            document: as for `embed`.
+            strategy: as for `embed`.
+            **parameters: as for `embed`.
+        """
+        request = Request.of(_chunking(strategy, None, parameters), parameters)
+        return self.cut(_document(document), request)
+
+    def cut(self, document: Document, request: Request, index: int = 0) -> tuple[Chunk, ...]:
+        """Cut one document of a request; see `chunk`."""
+        if any(map(needs_vectors, strategies_of(document, request))):
+            return self._one(self.planner.plan(document, request, index)).chunks
+        return self.planner.chunk(document, request, index)
 
     @overload
     def embed_many(
@@ -184,7 +208,7 @@ class LateChunker:
 
     def plan_texts(
         self, texts: Sequence[str], *, input_type: str | None = None, on_overflow: str = "window"
-    ) -> list[DocumentPlan]:
+    ) -> list[Plan]:
         """Plan each text as one chunk that holds it whole."""
         if isinstance(texts, str) or not isinstance(texts, Sequence):
             raise InvalidParameter(f"a list of texts is needed, got {texts!r:.80}")
@@ -197,18 +221,18 @@ class LateChunker:
                 raise EmptyInput(f"text {index} is empty or white space: it has no vector")
         return [self.planner.plan(document, request, index) for index, document in enumerate(documents)]
 
-    def run(self, plans: Iterable[DocumentPlan | FailedDocument]) -> Iterator[Outcome]:
+    def run(self, plans: Iterable[Plan | FailedDocument]) -> Iterator[Outcome]:
         """Send planned documents through the encoder, in order, in shared batches.
 
         A document's vectors depend on it and the model alone, not on what shares its batch. A
         document that fails takes its place as a `FailedDocument`, as do those that are given.
         """
-        queue = DocumentQueue(plans)
+        queue = DocumentQueue(plans, self.planner)
         for batch in pack(queue.sequences(), self.batch_tokens, self.cost):
             # Empty where only documents without sequences have come: those are done as they are.
             results = self.reader.read([item.sequence for item in batch]) if batch else []
             for item, result in zip(batch, results, strict=True):
-                item.document.add(item.sequence, result)
+                queue.add(item, result)
             yield from map(self._finish, queue.done())
         yield from map(self._finish, queue.done())
 
@@ -221,7 +245,7 @@ class LateChunker:
         for outcome in self.run(self._plans(documents, request)):
             yield self._raised(outcome) if raising else outcome
 
-    def _plans(self, documents: Iterable[Document | str], request: Request) -> Iterator[DocumentPlan | FailedDocument]:
+    def _plans(self, documents: Iterable[Document | str], request: Request) -> Iterator[Plan | FailedDocument]:
         """Plan documents one by one, turning what is wrong with one into a `FailedDocument`."""
         for index, given in enumerate(documents):
             name = ""
@@ -232,7 +256,7 @@ class LateChunker:
             except InvalidInput as error:
                 yield FailedDocument(name, index, error)
 
-    def _one(self, plan: DocumentPlan) -> EmbeddedDocument:
+    def _one(self, plan: Plan) -> EmbeddedDocument:
         """Run a single plan."""
         (outcome,) = self.run([plan])
         return self._raised(outcome)
@@ -250,8 +274,10 @@ class LateChunker:
             return pending
         plan = pending.plan
         named = f"document {plan.index} ({plan.document.id!r})"
-        if pending.error is not None:
-            error: DeviceError = type(pending.error)(f"{named}: {pending.error}")
+        if isinstance(plan, Draft) or pending.error is not None:
+            error = pending.error or DeviceError("it was not read")
+            if isinstance(error, DeviceError):
+                error = type(error)(f"{named}: {error}")
             return FailedDocument(plan.document.id, plan.index, error)
         if not plan.chunks:
             vectors: Vectors = np.zeros((0, self.head.dimensions), dtype=np.float32)
@@ -259,10 +285,10 @@ class LateChunker:
             vectors = self.head.finish(pending.sums / plan.pooled[:, None])
         if not np.isfinite(vectors).all():
             broken = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            error = NonFiniteVector(f"{named}: the vector of chunk {broken} is not finite")
-            return FailedDocument(plan.document.id, plan.index, error)
+            nonfinite = NonFiniteVector(f"{named}: the vector of chunk {broken} is not finite")
+            return FailedDocument(plan.document.id, plan.index, nonfinite)
         return EmbeddedDocument(
-            plan.document, plan.index, plan.chunks, vectors, plan.token_count, len(plan.sequences), plan.mode
+            plan.document, plan.index, plan.chunks, vectors, plan.token_count, plan.windows, plan.mode
         )
 
 

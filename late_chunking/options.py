@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
+from late_chunking.boundaries import STRATEGIES
+
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UTF-8 text files; - is standard input.")]
-Strategy = Annotated[
-    str, typer.Option(help="Where to cut: tokens, words, sentences, paragraphs, recursive or hierarchy.")
-]
+Strategy = Annotated[str, typer.Option(help=f"Where to cut: {', '.join(STRATEGIES)}.")]
 Size = Annotated[int | None, typer.Option(help="Units (tokens) a chunk; by default the strategy's own.")]
 Overlap = Annotated[
     str | None, typer.Option(metavar="N|N%", help="Units, or a share of the size, that a chunk repeats.")

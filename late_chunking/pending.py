@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from late_chunking.documents import FailedDocument
 from late_chunking.encoding.sequences import TokenSequence
-from late_chunking.errors import DeviceError
-from late_chunking.planning import DocumentPlan
+from late_chunking.errors import DeviceError, InvalidInput, LateChunkingError
+from late_chunking.planning import Planner
+from late_chunking.plans import Draft, Plan
 
 # Documents that may pile up behind one whose batch is not full, when they have nothing to read.
 _MOST_WAITING: Final = 64
@@ -23,15 +24,15 @@ class PendingDocument:
 
     Attributes:
         plan: the document.
-        sums: float32 [C, D], sums of token vectors so far; [0, 0] before the first.
+        sums: float32 [rows, D], sums of token vectors so far; [0, 0] before the first.
         missing: sequences not read yet; 0 for a document that failed.
         error: why it failed.
     """
 
-    plan: DocumentPlan
+    plan: Plan
     sums: npt.NDArray[np.float32] = field(init=False)
     missing: int = field(init=False)
-    error: DeviceError | None = None
+    error: LateChunkingError | None = None
 
     def __post_init__(self) -> None:
         """Begin with nothing read."""
@@ -46,9 +47,22 @@ class PendingDocument:
             self.error, self.missing = result, 0
             return
         if not len(self.sums):
-            self.sums = np.zeros((len(self.plan.chunks), result.shape[1]), dtype=np.float32)
+            self.sums = np.zeros((self.plan.rows, result.shape[1]), dtype=np.float32)
         self.sums[sequence.rows] += result
         self.missing -= 1
+
+    def settle(self, planner: Planner) -> bool:
+        """Cut a document that was read for that, and tell whether there is more of it to read."""
+        if not isinstance(self.plan, Draft):
+            return False
+        try:
+            self.plan, sums = planner.settle(self.plan, self.sums)
+        except InvalidInput as error:
+            self.error = error
+            return False
+        self.sums = np.zeros((0, 0), dtype=np.float32) if sums is None else sums
+        self.missing = len(self.plan.sequences)
+        return self.missing > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +76,24 @@ class PendingSequence:
 class DocumentQueue:
     """Hands out documents' sequences in order, and documents, in the same order, once read."""
 
-    def __init__(self, plans: Iterable[DocumentPlan | FailedDocument]) -> None:
-        """Begin with planned documents; ones that failed already keep their place."""
+    def __init__(self, plans: Iterable[Plan | FailedDocument], planner: Planner) -> None:
+        """Begin with planned documents; ones that failed already keep their place.
+
+        Args:
+            plans: the documents.
+            planner: cuts those that have to be read first.
+        """
         self._plans = plans
+        self._planner = planner
         self._waiting: deque[PendingDocument | FailedDocument] = deque()
+        self._again: deque[PendingDocument] = deque()
+        self._drafts = 0
 
     def sequences(self) -> Iterator[PendingSequence | None]:
         """Hand out the sequences, planning documents only as far as they are asked for.
 
         None asks to close the batch: documents without sequences have come, and would otherwise
-        wait, in any number, for one that fills it.
+        wait, in any number, for one that fills it; or no more come, and some must be read to be cut.
         """
         for plan in self._plans:
             document = plan if isinstance(plan, FailedDocument) else PendingDocument(plan)
@@ -80,9 +102,33 @@ class DocumentQueue:
                 if self._front_is_done() or len(self._waiting) > _MOST_WAITING:
                     yield None
                 continue
-            for sequence in document.plan.sequences:
-                if document.error is None:
-                    yield PendingSequence(sequence, document)
+            self._drafts += isinstance(plan, Draft)
+            yield from self._sequences_of(document)
+            yield from self._read_again()
+        if self._drafts:
+            yield None
+        yield from self._read_again()
+
+    def add(self, item: PendingSequence, result: npt.NDArray[np.float32] | DeviceError) -> None:
+        """Take in what a sequence adds to its document; one read to be cut is cut once it is complete."""
+        document = item.document
+        is_open = isinstance(document.plan, Draft) and document.missing > 0
+        document.add(item.sequence, result)
+        if is_open and not document.missing:
+            self._drafts -= 1
+            if document.error is None and document.settle(self._planner):
+                self._again.append(document)
+
+    def _sequences_of(self, document: PendingDocument) -> Iterator[PendingSequence]:
+        """Hand out the sequences of one document, until one of them fails."""
+        for sequence in document.plan.sequences:
+            if document.error is None:
+                yield PendingSequence(sequence, document)
+
+    def _read_again(self) -> Iterator[PendingSequence]:
+        """Hand out the sequences of documents that are cut now, but have more to read."""
+        while self._again:
+            yield from self._sequences_of(self._again.popleft())
 
     def done(self) -> Iterator[PendingDocument | FailedDocument]:
         """Give, and forget, the documents at the front of the queue that need no more reading."""

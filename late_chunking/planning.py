@@ -1,94 +1,43 @@
 """Document → chunks, and the sequences to read for them: all that is decided before the encoder runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from late_chunking.boundaries import Boundary, CallerSpans, Chunking, SourceText, Strategy, make_strategies, split
-from late_chunking.boundaries.strategy import CALLER, settings_of
-from late_chunking.documents import Chunk, Document, Span, chunk_id
+from late_chunking.boundaries import (
+    CallerSpans,
+    Readings,
+    SourceText,
+    Strategy,
+    make_strategies,
+    needs_vectors,
+    pieces_of,
+    split,
+    split_by,
+)
+from late_chunking.boundaries.strategy import CALLER
+from late_chunking.characters import IntArray
+from late_chunking.chunks import make_chunks
+from late_chunking.documents import Chunk, Document, Span
 from late_chunking.encoding.alignment import Alignment, align
+from late_chunking.encoding.cells import make_cells
 from late_chunking.encoding.folder import ModelFolder, read_folder
-from late_chunking.encoding.prompts import KINDS, check_kind
+from late_chunking.encoding.prompts import KINDS
 from late_chunking.encoding.sequences import TokenSequence, make_sequences
 from late_chunking.encoding.tokens import TokenizedText, Tokenizer
 from late_chunking.encoding.windows import DEFAULT_OVERLAP, Windows, plan_windows
 from late_chunking.errors import DocumentTooLong, InvalidDocument, InvalidInput, InvalidParameter, InvalidSpan
+from late_chunking.plans import Cut, DocumentPlan, Draft, Plan
+from late_chunking.request import DOCUMENT, Request
 from late_chunking.settings import Settings
 
-MODES: Final = ("late", "naive")
-DOCUMENT: Final = "document"
-ON_OVERFLOW: Final = ("window", "error")
+Sums = npt.NDArray[np.float32]
+
 _LARGEST_DEFAULT_SIZE: Final = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """How documents are to be embedded.
-
-    Attributes:
-        strategies: where to cut, unless a document brings its own spans or chunking.
-        mode: ``"late"`` reads the whole document, then pools; ``"naive"`` reads each chunk
-            alone.
-        input_type: which prompt goes before the text: ``"document"``, ``"query"`` or None.
-        on_overflow: read a text beyond the window in windows, or refuse it with ``"error"``.
-        noun: what errors call what is embedded.
-    """
-
-    strategies: tuple[Strategy, ...]
-    mode: str = "late"
-    input_type: str | None = "document"
-    on_overflow: str = "window"
-    noun: str = DOCUMENT
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        check_kind(self.input_type)
-        if self.mode not in MODES:
-            raise InvalidParameter(f"mode must be one of {', '.join(MODES)}, got {self.mode!r}")
-        if self.on_overflow not in ON_OVERFLOW:
-            raise InvalidParameter(f"on_overflow must be one of {', '.join(ON_OVERFLOW)}, got {self.on_overflow!r}")
-
-    @classmethod
-    def of(
-        cls,
-        chunking: Chunking,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        mode: str = "late",
-        input_type: str | None = "document",
-        on_overflow: str = "window",
-        noun: str = DOCUMENT,
-    ) -> Self:
-        """Make a request from what a caller gave as strategy, with options for a named one."""
-        return cls(make_strategies(chunking, parameters), mode, input_type, on_overflow, noun)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DocumentPlan:
-    """A document, cut and tokenized, ready for the encoder.
-
-    Attributes:
-        document: what was given.
-        index: its place in the input.
-        chunks: [C].
-        sequences: what the encoder reads; their bags name rows of [C, D].
-        pooled: float32 [C], how many token vectors each chunk's vector is the mean of.
-        token_count: the document's own tokens.
-        mode: as requested.
-    """
-
-    document: Document
-    index: int
-    chunks: tuple[Chunk, ...]
-    sequences: tuple[TokenSequence, ...]
-    pooled: npt.NDArray[np.float32]
-    token_count: int
-    mode: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,32 +75,92 @@ class Planner:
         """Cut a document without embedding it.
 
         Raises:
-            InvalidInput: naming the document.
+            InvalidInput: naming the document; also if a strategy waits for vectors.
         """
         with _named(document, index, request.noun):
             tokens = self._tokenize(document, request)
-            chunks, _ = self._chunks(document, tokens, request)
-        return chunks
+            source = self._source(document, tokens)
+            cuts = [(strategy, split(source, strategy)) for strategy in strategies_of(document, request)]
+            spans = [boundary.span for _, boundaries in cuts for boundary in boundaries]
+            return make_chunks(document, cuts, align(spans, tokens, self.settings.special_tokens))
 
-    def plan(self, document: Document, request: Request, index: int = 0) -> DocumentPlan:
-        """Cut a document, and say what the encoder must read for it.
+    def plan(self, document: Document, request: Request, index: int = 0) -> Plan:
+        """Cut a document, and say what the encoder must read for it, or to cut it.
 
         Raises:
             InvalidInput: naming the document, and what was wrong with it or with a span.
         """
         with _named(document, index, request.noun):
             tokens = self._tokenize(document, request)
-            chunks, alignment = self._chunks(document, tokens, request)
-            self._check_owned(chunks, tokens, request)
-            self._check_pooled(alignment)
-            if not chunks:
-                sequences: list[TokenSequence] = []
-            elif request.mode == "late":
-                sequences = self._sequences(tokens, alignment, request)
-            else:
-                sequences = self._sequences_alone(chunks, request)
-            pooled = _pooled(sequences, len(chunks))
-        return DocumentPlan(document, index, chunks, tuple(sequences), pooled, len(tokens.ids), request.mode)
+            source = self._source(document, tokens)
+            cuts = tuple(_cut(source, strategy) for strategy in strategies_of(document, request))
+            if any(cut.boundaries is None for cut in cuts):
+                edges = self._edges(tokens, cuts)
+                windows = self._windows(tokens, request)
+                sequences, cells = make_cells(
+                    tokens, edges, windows, self.tokenizer, pool_prompt=self._pool_prompt(request)
+                )
+                return Draft(document, index, request, source, tokens, cuts, cells, tuple(sequences))
+            plan, alignment = self._decided(document, index, request, tokens, cuts)
+            return self._reading(plan, alignment, tokens, request)
+
+    def settle(self, draft: Draft, sums: Sums) -> tuple[DocumentPlan, Sums | None]:
+        """Cut a document now that it has been read.
+
+        Args:
+            draft: the document.
+            sums: [rows, D], over its cells.
+
+        Returns:
+            Its plan, and float32 [C, D], the sums over its chunks; or, where these cannot be had
+            from the cells, None: then the plan's sequences are still to be read.
+
+        Raises:
+            InvalidInput: naming the document, if a strategy finds fault with the vectors.
+        """
+        document, request, tokens = draft.document, draft.request, draft.tokens
+        with _named(document, draft.index, request.noun):
+            cuts = [_settled(draft.source, cut, draft.cells.readings(cut.pieces, sums)) for cut in draft.cuts]
+            plan, alignment = self._decided(document, draft.index, request, tokens, cuts)
+            if request.mode == "late" and draft.cells.hold(alignment):
+                pooled = draft.cells.pooled(alignment)
+                plan = replace(plan, pooled=pooled, windows=len(draft.sequences))
+                return plan, draft.cells.sums_of(alignment, sums)
+            plan = self._reading(plan, alignment, tokens, request)
+            return replace(plan, windows=len(draft.sequences) + len(plan.sequences)), None
+
+    def _decided(
+        self, document: Document, index: int, request: Request, tokens: TokenizedText, cuts: Sequence[Cut]
+    ) -> tuple[DocumentPlan, Alignment]:
+        """Make the chunks of a document that is cut, with nothing to read yet."""
+        found = [(cut.strategy, cut.boundaries or []) for cut in cuts]
+        spans = [boundary.span for _, boundaries in found for boundary in boundaries]
+        alignment = align(spans, tokens, self.settings.special_tokens)
+        chunks = make_chunks(document, found, alignment)
+        self._check_owned(chunks, tokens, request)
+        self._check_pooled(alignment)
+        nothing = np.zeros(len(chunks), dtype=np.float32)
+        return DocumentPlan(document, index, chunks, (), nothing, len(tokens.ids), request.mode, 0), alignment
+
+    def _reading(
+        self, plan: DocumentPlan, alignment: Alignment, tokens: TokenizedText, request: Request
+    ) -> DocumentPlan:
+        """Say what is to be read for the chunks of a plan."""
+        if not plan.chunks:
+            return plan
+        if request.mode == "late":
+            sequences = self._sequences(tokens, alignment, request)
+        else:
+            sequences = self._sequences_alone(plan.chunks, request)
+        pooled = _pooled(sequences, len(plan.chunks))
+        return replace(plan, sequences=tuple(sequences), pooled=pooled, windows=len(sequences))
+
+    def _edges(self, tokens: TokenizedText, cuts: Sequence[Cut]) -> IntArray:
+        """Give the tokens where pieces, and chunks that are known already, begin and end."""
+        spans = [boundary.span for cut in cuts for boundary in cut.boundaries or []]
+        own = align(spans, tokens, self.settings.special_tokens).own
+        edges = [cut.pieces.ravel() for cut in cuts]
+        return np.unique(np.concatenate((*edges, own.ravel(), (0, len(tokens.ids)))))
 
     def _tokenize(self, document: Document, request: Request) -> TokenizedText:
         """Tokenize a document, once, and hold it to the hard limit."""
@@ -165,18 +174,9 @@ class Planner:
         """Give the prompt of a request."""
         return self.folder.prompts.of(request.input_type)
 
-    def _chunks(
-        self, document: Document, tokens: TokenizedText, request: Request
-    ) -> tuple[tuple[Chunk, ...], Alignment]:
-        """Apply the strategies, all over the same tokens."""
-        source = SourceText(document.text, tokens.anchors, self.default_size)
-        cut = [(strategy, split(source, strategy)) for strategy in _strategies(document, request)]
-        spans = [boundary.span for _, boundaries in cut for boundary in boundaries]
-        alignment = align(spans, tokens, self.settings.special_tokens)
-        chunks: list[Chunk] = []
-        for strategy, boundaries in cut:
-            chunks += _number(document, strategy, boundaries, len(chunks), alignment)
-        return tuple(chunks), alignment
+    def _source(self, document: Document, tokens: TokenizedText) -> SourceText:
+        """Give what strategies may know of a document."""
+        return SourceText(document.text, tokens.anchors, self.default_size)
 
     def _check_owned(self, chunks: tuple[Chunk, ...], tokens: TokenizedText, request: Request) -> None:
         """Refuse a chunk that no token belongs to: it has nothing to be the mean of."""
@@ -206,15 +206,18 @@ class Planner:
         self, tokens: TokenizedText, alignment: Alignment, request: Request, row: int = 0
     ) -> list[TokenSequence]:
         """Turn a tokenized text into sequences, in windows where it is too long for one."""
-        prompt = bool(self._prompt(request))
         return make_sequences(
             tokens,
             alignment,
             self._windows(tokens, request),
             self.tokenizer,
-            pool_prompt=self.folder.include_prompt or not prompt,
+            pool_prompt=self._pool_prompt(request),
             first_row=row,
         )
+
+    def _pool_prompt(self, request: Request) -> bool:
+        """Tell whether the leading special tokens and the prompt are pooled."""
+        return self.folder.include_prompt or not self._prompt(request)
 
     def _sequences_alone(self, chunks: tuple[Chunk, ...], request: Request) -> list[TokenSequence]:
         """Turn each chunk's text into sequences of its own."""
@@ -255,7 +258,7 @@ def _named(document: Document, index: int, noun: str) -> Iterator[None]:
         raise type(error)(f"{noun} {index} ({document.id!r}): {error}") from error
 
 
-def _strategies(document: Document, request: Request) -> tuple[Strategy, ...]:
+def strategies_of(document: Document, request: Request) -> tuple[Strategy, ...]:
     """Give the strategies for a document: its own, or the request's."""
     if document.spans is not None:
         return (CallerSpans(document.spans),)
@@ -264,28 +267,22 @@ def _strategies(document: Document, request: Request) -> tuple[Strategy, ...]:
     return request.strategies
 
 
-def _number(
-    document: Document, strategy: Strategy, boundaries: list[Boundary], first: int, alignment: Alignment
-) -> list[Chunk]:
-    """Make chunks of one strategy's boundaries, which begin at chunk `first`."""
-    settings = settings_of(strategy)
-    ids = [chunk_id(document.id, item.span, strategy.name, settings, item.level) for item in boundaries]
-    return [
-        Chunk(
-            id=ids[place],
-            document_id=document.id,
-            index=first + place,
-            strategy=strategy.name,
-            span=item.span,
-            token_span=Span(*(int(edge) for edge in alignment.own[first + place])),
-            text=document.text[item.span.start : item.span.end],
-            level=item.level,
-            kind=item.kind,
-            heading_path=item.heading_path,
-            parent=None if item.parent is None else ids[item.parent],
-        )
-        for place, item in enumerate(boundaries)
-    ]
+def _cut(source: SourceText, strategy: Strategy) -> Cut:
+    """Apply a strategy, or ask for which pieces it waits."""
+    nothing = np.zeros((0, 2), dtype=np.int64)
+    if not needs_vectors(strategy):
+        return Cut(strategy, split(source, strategy), nothing)
+    pieces = pieces_of(source, strategy)
+    if len(pieces) < 2:  # nothing to compare
+        return Cut(strategy, split_by(source, strategy, Readings(len(pieces), ())), nothing)
+    return Cut(strategy, None, np.searchsorted(source.token_anchors, np.asarray(pieces)))
+
+
+def _settled(source: SourceText, cut: Cut, readings: Readings) -> Cut:
+    """Apply a strategy that waited."""
+    if cut.boundaries is not None or not needs_vectors(cut.strategy):
+        return cut
+    return replace(cut, boundaries=split_by(source, cut.strategy, readings))
 
 
 def _pooled(sequences: list[TokenSequence], chunks: int) -> npt.NDArray[np.float32]:

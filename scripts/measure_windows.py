@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from late_chunking import Document, EmbeddedDocument, LateChunker
-from late_chunking.planning import Request
+from late_chunking.request import Request
 
 OVERLAPS = (0.0, 0.125, 0.25, 0.375, 0.5)
 CUTOFF = 10

@@ -7,7 +7,7 @@ from late_chunking import Document
 from late_chunking.boundaries import Strategy, make_strategies
 from late_chunking.embedder import DEFAULT_STRATEGY
 from late_chunking.errors import EmptyInput, InvalidDocument, InvalidInput
-from late_chunking.planning import Request
+from late_chunking.request import Request
 from server.schemas.chunks import ChunkingOptions, DocumentIn
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from late_chunking import FailedDocument
 from late_chunking import errors as library
 from server.answers import JsonAnswer
 
@@ -181,3 +182,14 @@ def error_answer(error: Exception, path: str) -> JsonAnswer:
     if row.retry:
         headers = {"Retry-After": str(_RETRY_SECONDS), **headers}
     return JsonAnswer(dialect.body(row, message_of(error), param), dialect.status(row), headers=headers)
+
+
+def failure(failed: FailedDocument) -> dict[str, Any]:
+    """Write what takes the place of a document that failed on the device."""
+    return {
+        "object": "error",
+        "index": failed.index,
+        "id": failed.id,
+        "error": message_of(failed.error),
+        "error_type": row_of(failed.error).error_type,
+    }

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from late_chunking.embedder import Outcome
-from late_chunking.planning import DocumentPlan
+from late_chunking.plans import Plan
 from server.errors import BackendError, NotReady
 
-Run: TypeAlias = Callable[[Sequence[DocumentPlan]], Iterator[Outcome]]
+Run: TypeAlias = Callable[[Sequence[Plan]], Iterator[Outcome]]
 
 _logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Completed:
 class _Job:
     """One request's plans, and the future that its handler awaits."""
 
-    plans: Sequence[DocumentPlan]
+    plans: Sequence[Plan]
     future: "asyncio.Future[Completed]"
     submitted: float = field(default_factory=time.perf_counter)
     tokens: int = field(init=False)
@@ -118,7 +118,7 @@ class Scheduler:
             self._condition.notify()
         await asyncio.to_thread(self._thread.join)
 
-    async def embed(self, plans: Sequence[DocumentPlan]) -> Completed:
+    async def embed(self, plans: Sequence[Plan]) -> Completed:
         """Wait until plans have been run. If the caller is cancelled before they begin, they are skipped.
 
         Raises:

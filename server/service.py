@@ -13,7 +13,7 @@ from starlette.requests import Request
 from late_chunking import FailedDocument, LateChunker
 from late_chunking.embedder import Outcome
 from late_chunking.errors import EmptyInput, InvalidParameter
-from late_chunking.planning import DocumentPlan
+from late_chunking.plans import Plan
 from late_chunking.vectors import shortened
 from server.errors import BackendError, ClientGone, NotReady, Overloaded, RequestError, TooManyDocuments, UnknownModel
 from server.exchange import TIMINGS
@@ -120,7 +120,7 @@ class Service:
         """
         shortened(np.zeros((0, self.info.dimensions), dtype=np.float32), dimensions)
 
-    async def embed(self, request: Request, plan: Callable[[], Sequence[DocumentPlan]]) -> tuple[Outcome, ...]:
+    async def embed(self, request: Request, plan: Callable[[], Sequence[Plan]]) -> tuple[Outcome, ...]:
         """Plan and run the documents of one request.
 
         Args:
@@ -150,7 +150,7 @@ class Service:
         with self._admission():
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    async def _embed(self, request: Request, plan: Callable[[], Sequence[DocumentPlan]]) -> tuple[Outcome, ...]:
+    async def _embed(self, request: Request, plan: Callable[[], Sequence[Plan]]) -> tuple[Outcome, ...]:
         """Plan, run, and note the times."""
         arrived = time.perf_counter()
         begun, ended, plans = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, plan)
@@ -183,7 +183,7 @@ def service_of(request: Request) -> Service:
     return service
 
 
-def _timed(plan: Callable[[], Sequence[DocumentPlan]]) -> tuple[float, float, Sequence[DocumentPlan]]:
+def _timed(plan: Callable[[], Sequence[Plan]]) -> tuple[float, float, Sequence[Plan]]:
     """Plan, and say when that began and ended."""
     begun = time.perf_counter()
     plans = plan()

@@ -53,8 +53,7 @@ def make_sequences(
             the prompt; false for models trained so.
         first_row: the row of the first span's vector.
     """
-    head = np.concatenate((np.asarray(tokenizer.leading, dtype=np.int64), tokens.prompt_ids))
-    tail = np.asarray(tokenizer.trailing, dtype=np.int64)
+    head, tail = surroundings(tokens, tokenizer)
     sequences = []
     for window in range(len(windows)):
         start, end = int(windows.starts[window]), int(windows.ends[window])
@@ -67,6 +66,12 @@ def make_sequences(
         ids = np.concatenate((head, tokens.ids[start:end], tail))
         sequences.append(TokenSequence(ids, rows + first_row, bags, offsets))
     return sequences
+
+
+def surroundings(tokens: TokenizedText, tokenizer: Tokenizer) -> tuple[IntArray, IntArray]:
+    """Give the ids that stand before every window of a text, and those after it."""
+    head = np.concatenate((np.asarray(tokenizer.leading, dtype=np.int64), tokens.prompt_ids))
+    return head, np.asarray(tokenizer.trailing, dtype=np.int64)
 
 
 def _bags(

@@ -6,14 +6,14 @@ from fastapi import APIRouter, Depends, Request
 
 from late_chunking import EmbeddedDocument, FailedDocument
 from late_chunking.embedder import Outcome
-from late_chunking.planning import DocumentPlan
+from late_chunking.plans import Plan
 from late_chunking.records import chunk_record, document_record
 from late_chunking.vectors import shortened
 from server.answers import JsonAnswer, encoded, written
 from server.auth import DOCUMENTED
 from server.bodies import JsonRoute
 from server.documents import documents_of, request_of
-from server.errors import NATIVE, message_of, row_of
+from server.errors import NATIVE, failure
 from server.schemas.chunks import ChunksAnswer, ChunksRequest
 from server.schemas.errors import error_responses
 from server.service import Service, service_of
@@ -50,14 +50,14 @@ async def chunks(request: Request, body: ChunksRequest, service: Annotated[Servi
     )
 
 
-def _plans(body: ChunksRequest, service: Service) -> list[DocumentPlan]:
+def _plans(body: ChunksRequest, service: Service) -> list[Plan]:
     """Plan all documents of a request.
 
     Raises:
         InvalidInput: naming the document, if one is to blame.
     """
     request = request_of(body.chunking, mode=body.mode, input_type=body.input_type, on_overflow=body.on_overflow)
-    plans: list[DocumentPlan] = []
+    plans: list[Plan] = []
     pooled = 0
     for index, document in enumerate(documents_of(body.documents)):
         plans.append(service.chunker.planner.plan(document, request, index))
@@ -69,13 +69,7 @@ def _plans(body: ChunksRequest, service: Service) -> list[DocumentPlan]:
 def _entry(outcome: Outcome, body: ChunksRequest) -> dict[str, Any]:
     """Write what became of a document."""
     if isinstance(outcome, FailedDocument):
-        return {
-            "object": "error",
-            "index": outcome.index,
-            "id": outcome.id,
-            "error": message_of(outcome.error),
-            "error_type": row_of(outcome.error).error_type,
-        }
+        return failure(outcome)
     vectors = shortened(outcome.vectors, body.dimensions)  # [C, D]
     chunks = [
         {**chunk_record(chunk, include_text=body.include_text), "embedding": encoded(vector, body.encoding_format)}

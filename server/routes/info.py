@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends
 
 import late_chunking
 from late_chunking.boundaries.registry import STRATEGIES
-from late_chunking.planning import MODES
+from late_chunking.request import MODES
 from server.answers import JsonAnswer
 from server.auth import DOCUMENTED
 from server.errors import NATIVE

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from server.schemas.chunks import REQUEST_EXAMPLES, Chunking, ChunkRecord, DocumentIn
+from server.schemas.chunks import REQUEST_EXAMPLES, Chunking, ChunkRecord, DocumentIn, FailedOut
 from server.schemas.fields import InputType, RequestBody
 
 
@@ -39,4 +39,4 @@ class BoundariesAnswer(BaseModel):
 
     object: Literal["list"]
     model: str
-    data: list[BoundariesOut]
+    data: list[BoundariesOut | FailedOut]

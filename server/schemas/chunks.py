@@ -37,6 +37,7 @@ ANSWER_EXAMPLE: Final[JsonDict] = {
                     "object": "chunk",
                     "index": 0,
                     "id": "8a2ff4b41c4e3d0f8a2ff4b41c4e3d0f",
+                    "document_id": "berlin",
                     "strategy": "sentences",
                     "span": [0, 33],
                     "token_span": [0, 7],
@@ -45,6 +46,9 @@ ANSWER_EXAMPLE: Final[JsonDict] = {
                     "kind": "text",
                     "heading_path": [],
                     "parent": None,
+                    "previous": None,
+                    "next": "1c0b8e6a55d24c7f1c0b8e6a55d24c7f",
+                    "context": None,
                     "page": None,
                     "table_header": None,
                     "text": "Berlin is the capital of Germany.",
@@ -133,6 +137,7 @@ class ChunkRecord(BaseModel):
     object: Literal["chunk"]
     index: int
     id: str = Field(description="Stable: of the document's id, the span and the settings.")
+    document_id: str
     strategy: str
     span: list[int]
     token_span: list[int]
@@ -140,7 +145,10 @@ class ChunkRecord(BaseModel):
     level: int
     kind: str
     heading_path: list[str]
-    parent: str | None
+    parent: str | None = Field(description="The id of the chunk around it, in the level above.")
+    previous: str | None = Field(description="The id of the chunk before it, in its level.")
+    next: str | None
+    context: list[int] | None = Field(description="What to hand to a generator in its place, if the strategy says so.")
     page: int | None
     table_header: list[int] | None
     text: str | None

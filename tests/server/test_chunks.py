@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from late_chunking import Document
-from late_chunking.planning import MODES, ON_OVERFLOW
+from late_chunking.request import MODES, ON_OVERFLOW
 from late_chunking.vectors import shortened
 from server.schemas.chunks import Mode, OnOverflow
 
@@ -33,7 +33,8 @@ def test_answer_has_the_documented_fields(client):
     chunk = document["chunks"][0]
     assert set(chunk) == {
         "object", "index", "id", "strategy", "span", "token_span", "token_count", "level", "kind", "heading_path",
-        "parent", "page", "table_header", "text", "content", "embedding",
+        "document_id", "parent", "previous", "next", "context",
+            "page", "table_header", "text", "content", "embedding",
     }  # fmt: skip
 
 
