@@ -1,7 +1,7 @@
 """What a strategy is handed that cuts by meaning: vectors of pieces, as the encoder read them together."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -53,6 +53,37 @@ class Readings:
     def within(self, low: int, high: int) -> Self:
         """Keep the pieces from `low` up to `high`, counted from there."""
         return type(self)(high - low, [reading.within(low, high) for reading in self.readings])
+
+    def joined(self, owners: IntArray) -> Self:
+        """Give the readings of larger pieces that these are parts of.
+
+        Args:
+            owners: [pieces], which larger piece each belongs to: 0, 1, 2, …
+        """
+        joined = []
+        for each in self.readings:
+            own = owners[each.first : each.first + len(each.counts)]
+            if not len(own):
+                continue
+            begun = np.flatnonzero(np.diff(own, prepend=-1))
+            sums, counts = np.add.reduceat(each.sums, begun, axis=0), np.add.reduceat(each.counts, begun)
+            low, high = each.gaps
+            # A gap between larger pieces is named for the one before it, as gaps between pieces are.
+            between = owners[low:high][np.diff(owners[low : high + 1]) > 0]
+            gaps = (int(between[0]), int(between[-1]) + 1) if len(between) else (0, 0)
+            joined.append(type(each)(int(own[0]), sums, counts, gaps))
+        return type(self)(int(owners[-1]) + 1 if len(owners) else 0, joined)
+
+    def centered(self) -> Self:
+        """Take off what the pieces have in common: the mean over all their tokens."""
+        if not self.readings:
+            return self
+        counts = sum(int(reading.counts.sum()) for reading in self.readings)
+        mean = sum(reading.sums.sum(axis=0, dtype=np.float64) for reading in self.readings) / max(counts, 1)
+        return type(self)(
+            self.pieces,
+            [replace(each, sums=each.sums - np.outer(each.counts, mean).astype(np.float32)) for each in self.readings],
+        )
 
 
 @runtime_checkable

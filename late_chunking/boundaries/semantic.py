@@ -19,6 +19,7 @@ from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.splitting import pieces_of
 from late_chunking.boundaries.strategy import Boundary
 from late_chunking.boundaries.units import UNITS, Unit, check_unit, ruler_of
+from late_chunking.characters import IntArray
 from late_chunking.documents import Span
 from late_chunking.errors import InvalidParameter
 
@@ -27,6 +28,7 @@ Embedder: TypeAlias = Callable[[Sequence[str]], npt.ArrayLike]
 BAG_OF_WORDS: Final = "bag-of-words"
 _PERCENTILE: Final = 95.0
 _NEIGHBOURHOOD: Final = 5  # gaps on each side that a local average is taken over
+_INSIDE: Final = -10.0  # what a cut inside a sentence is worth: less than any between two
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,10 @@ class Semantic:
     Across each gap between sentences a distance is taken, 1 − cosine of the mean token vectors
     on both sides, and the gap is cut where the distance stands out. The vectors are pooled from
     the pass that embeds the document, special tokens left out, and only compared within one of
-    its windows. Equal neighbours are never parted but for their size. Where sizes are limited,
-    the cuts are those whose distances stand out the most in sum under the limits, which always
-    hold: a sentence too large is cut at words beforehand.
+    its windows; for `percentile` and `drop` their common mean is taken off first. Equal
+    neighbours are never parted but for their size. Where sizes are limited, the cuts are those
+    whose distances stand out the most in sum under the limits, which always hold: where whole
+    sentences cannot keep them, one is cut at a word.
 
     Attributes:
         size: the most units a chunk holds; by default no limit.
@@ -94,14 +97,14 @@ class Semantic:
         return self.embedder is None
 
     def pieces(self, source: SourceText) -> Iterable[Span]:
-        """Give the sentences, those cut at words that are too large to keep the limits with."""
+        """Give the sentences, those in parts that are too large to keep the limits with."""
         starts, ends = sentence_spans(source, self.language)
         if self.size is None:
             return [Span(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
-        # With pieces up to this, groups between the limits can always be made of them.
-        most = self.size - 2 * ((self.min_size or 1) - 1)
-        ruler = ruler_of(source, self.unit)
-        large = ruler.sizes(starts, ends) > most
+        # Of pieces up to this, groups between the limits can always be made; two units more are
+        # left for the white space beside a piece.
+        most = max(self.size - 2 * (self.min_size or 0), 1)
+        large = ruler_of(source, self.unit).sizes(starts, ends) > most
         pieces: list[Span] = []
         for start, end, too_large in zip(starts.tolist(), ends.tolist(), large.tolist(), strict=True):
             if too_large:
@@ -118,45 +121,87 @@ class Semantic:
         Raises:
             InvalidParameter: if it fails.
         """
-        pieces = pieces_of(source, self)
-        texts = [source.text[start:end] for start, end in pieces]
+        pieces = self._pieces(source)
         if self.embedder == BAG_OF_WORDS:
-            return self._cut(source, pieces, word_similarities(texts, self.window))
-        vectors = _embedded(self.embedder, texts)
-        reading = Reading(0, vectors, np.ones(len(texts), dtype=np.int64), (0, len(texts) - 1))
-        return self._cut(source, pieces, vector_similarities(Readings(len(texts), [reading]), self.window))
+            similarities = word_similarities(pieces.sentences, self.window)
+            return self._cut(source, pieces, similarities, similarities)
+        vectors = _embedded(self.embedder, pieces.sentences)
+        reading = Reading(0, vectors, np.ones(len(vectors), dtype=np.int64), (0, len(vectors) - 1))
+        return self._cut_by(source, pieces, Readings(len(vectors), [reading]))
 
     def split_by(self, source: SourceText, readings: Readings) -> Iterable[Boundary]:
         """Cut by the vectors of the pieces."""
-        return self._cut(source, pieces_of(source, self), vector_similarities(readings, self.window))
+        pieces = self._pieces(source)
+        return self._cut_by(source, pieces, readings.joined(pieces.owners))
 
-    def _cut(self, source: SourceText, pieces: Sequence[Span], similarities: Similarities) -> list[Boundary]:
-        """Group the pieces."""
-        same = [source.text[slice(*one)] == source.text[slice(*other)] for one, other in pairwise(pieces)]
-        similarities = np.where(same, 1.0, similarities)
-        edges = np.asarray(pieces, dtype=np.int64)  # [P, 2]
-        ruler = ruler_of(source, self.unit)
-        groups = partition(edges[:, 0], edges[:, 1], self._gains(similarities), ruler, self.size, self.min_size or 1)
+    def _pieces(self, source: SourceText) -> "_Pieces":
+        """Give the pieces, and the sentences that they are, or are parts of."""
+        edges = np.asarray(pieces_of(source, self), dtype=np.int64)  # [P, 2]
+        starts, _ = sentence_spans(source, self.language)
+        _, owners = np.unique(starts.searchsorted(edges[:, 0], side="right"), return_inverse=True)
+        first = np.flatnonzero(np.diff(owners, prepend=-1))
+        lasts = np.append(first[1:], len(owners)) - 1
+        texts = [source.text[start:end] for start, end in zip(edges[first, 0], edges[lasts, 1], strict=True)]
+        return _Pieces(edges, owners, texts)
+
+    def _cut_by(self, source: SourceText, pieces: "_Pieces", readings: Readings) -> list[Boundary]:
+        """Group the pieces by the vectors of their sentences."""
+        similarities = vector_similarities(readings, self.window)
+        return self._cut(source, pieces, similarities, vector_similarities(readings.centered(), self.window))
+
+    def _cut(
+        self, source: SourceText, pieces: "_Pieces", similarities: Similarities, relative: Similarities
+    ) -> list[Boundary]:
+        """Group the pieces.
+
+        Args:
+            source: the text.
+            pieces: its pieces.
+            similarities: across each gap between sentences, for what is said as an absolute
+                number. [S - 1].
+            relative: the same for what is said as a place among the text's own. [S - 1].
+        """
+        same = np.asarray([one == other for one, other in pairwise(pieces.sentences)], dtype=np.bool_)
+        gains = np.full(len(pieces.edges) - 1, _INSIDE)
+        gains[np.diff(pieces.owners) > 0] = self._gains(
+            np.where(same, 1.0, similarities), np.where(same, 1.0, relative)
+        )
+        starts, ends = pieces.edges.T
+        groups = partition(starts, ends, gains, ruler_of(source, self.unit), self.size, self.min_size or 1)
         return [Boundary(group) for group in groups]
 
-    def _gains(self, similarities: Similarities) -> Similarities:
+    def _gains(self, similarities: Similarities, relative: Similarities) -> Similarities:
         """Give what a cut of each gap is worth: by how much it stands out. Above 0 where it should be cut."""
-        known = similarities[~np.isnan(similarities)]
-        if not len(known):
+        known = ~np.isnan(similarities + relative)
+        if not known.any():
             return np.full(len(similarities), -1.0)
-        distances = 1 - similarities
         if self.threshold is not None:
             gains = self.threshold - similarities
         elif self.drop is not None:
-            gains = _local_average(similarities) - similarities - self.drop
+            gains = _local_average(relative) - relative - self.drop
         else:
             percentile = _PERCENTILE if self.percentile is None else self.percentile
-            gains = distances - np.percentile(1 - known, percentile)
-        gains = np.minimum(gains, distances - self.floor)
+            gains = np.percentile(relative[known], 100 - percentile) - relative
+        gains = np.minimum(gains, 1 - similarities - self.floor)
         # On the seam of two windows nothing is known: no reason to cut, nor to prefer another place.
         unknown = np.isnan(gains)
         gains[unknown] = min(float(np.median(gains[~unknown])), -1e-9)
         return gains
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Pieces of a text: sentences, or parts of those that are too large.
+
+    Attributes:
+        edges: [P, 2], starts and ends.
+        owners: [P], the sentence of each: 0, 1, 2, …
+        sentences: [S], their texts.
+    """
+
+    edges: IntArray
+    owners: IntArray
+    sentences: list[str]
 
 
 def _local_average(similarities: Similarities) -> Similarities:
