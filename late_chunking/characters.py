@@ -60,6 +60,11 @@ def _mark_clusters(breaks: BoolArray, text: str, start: int, end: int) -> None:
     breaks[np.asarray(ends[:-1], dtype=np.int64)] = True
 
 
+def distinct(values: IntArray) -> IntArray:
+    """Give each value of a sorted array once."""
+    return values[np.diff(values, prepend=values[:1] - 1) > 0] if len(values) else values
+
+
 def next_where(mask: BoolArray) -> IntArray:
     """Give for each position 0 … n the first position at or after it where the mask holds, or n."""
     size = len(mask)

@@ -13,6 +13,7 @@ from late_chunking.boundaries import (
     STRATEGIES,
     Hierarchy,
     Paragraphs,
+    Readings,
     Recursive,
     Sentences,
     SourceText,
@@ -20,49 +21,12 @@ from late_chunking.boundaries import (
     Tokens,
     Words,
     make_strategies,
+    needs_vectors,
     split,
+    split_by,
 )
+from tests.sources import UNITS, byte_source, sizes, strategies
 from tests.text import nasty_text
-
-
-def byte_source(text: str, default_size: int = 8) -> SourceText:
-    """A text with one token for each UTF-8 byte."""
-    anchors = [place for place, character in enumerate(text) for _ in character.encode("utf-8", "surrogatepass")]
-    return SourceText(text, np.array(anchors, dtype=np.int64), default_size)
-
-
-@st.composite
-def strategies(draw: st.DrawFn) -> Strategy:
-    """Any built-in strategy with any size, overlap and unit."""
-    size = draw(st.integers(1, 30))
-    overlap = draw(st.integers(0, size - 1))
-    unit = draw(st.sampled_from(["tokens", "chars", "words"]))
-    percentage = st.integers(0, 99).map(lambda percent: f"{percent}%" if -(-size * percent // 100) < size else 0)
-    overlap = draw(st.just(overlap) | percentage)
-    kinds = ["tokens", "words", "sentences", "packed", "windows", "paragraphs", "recursive", "separators"]
-    kind = draw(st.sampled_from(kinds))
-    if kind == "tokens":
-        return Tokens(size, overlap)
-    if kind == "words":
-        return Words(size, overlap)
-    if kind == "windows":
-        return draw(st.sampled_from([Sentences(size, overlap, "sentences"), Paragraphs(size, overlap, "paragraphs")]))
-    if kind == "paragraphs":
-        return draw(st.sampled_from([Paragraphs(), Paragraphs(size, overlap, unit)]))
-    if kind == "sentences":
-        return Sentences(language=draw(st.sampled_from(["en", "de", "zh", "ja", "xx"])))
-    if kind == "packed":
-        return Sentences(size, overlap, unit)
-    if kind == "separators":
-        return Recursive(size, overlap, unit, separators=("\n", "(?<=。)", r"(\s)+", "a|e"), regex=True)
-    return Recursive(size, overlap, unit)
-
-
-def sizes(text: str, unit: str) -> int:
-    """The size of a chunk's own text, counted plainly."""
-    # A cluster of a space and a mark is no white space, so it belongs to a word.
-    clusters = "".join("x" if cluster.strip() else " " for cluster in regex.findall(r"\X", text))
-    return {"tokens": len(text.encode()), "chars": len(text), "words": len(clusters.split())}[unit]
 
 
 @given(nasty_text, strategies())
@@ -89,8 +53,8 @@ def test_every_strategy_covers_the_text_in_order_and_cuts_no_cluster(text: str, 
 
 @given(nasty_text, strategies())
 def test_a_limit_is_passed_only_by_one_cluster_alone(text: str, strategy: Strategy) -> None:
-    size, unit = strategy.size, strategy.unit  # type: ignore[attr-defined]
-    if size is None or unit in ("sentences", "paragraphs"):
+    size, unit = getattr(strategy, "size", None), getattr(strategy, "unit", "")
+    if size is None or unit not in UNITS:
         return
     for boundary in split(byte_source(text), strategy):
         chunk = text[slice(*boundary.span)]
@@ -129,6 +93,13 @@ def test_windows_follow_the_formula_where_characters_are_single_bytes(text: str,
     expected = 0 if not count else 1 if count <= size else 1 + -(-(count - size) // (size - overlap))
     assert len(spans) == expected
     assert all(span.start == place * (size - overlap) for place, span in enumerate(spans))
+
+
+PARAMETERS = {
+    "hierarchy": {"sizes": [8, 4]},
+    "nested": {"outer": "paragraphs", "size": 4},
+    "sentence_window": {"window": 1},
+}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +156,7 @@ def test_unknown_strategy_lists_the_known() -> None:
 
 
 def test_a_size_beyond_any_text_is_no_limit() -> None:
-    for name in set(STRATEGIES) - {"hierarchy"}:
+    for name in ("tokens", "words", "sentences", "paragraphs", "turns", "recursive"):
         (strategy,) = make_strategies(name, {"size": 2**70, "overlap": 2**69})
         assert len(split(byte_source("Some text. More."), strategy)) == 1
 
@@ -277,16 +248,16 @@ def test_the_type_of_a_size_does_not_change_a_strategy() -> None:
 def test_a_text_without_tokens_is_one_chunk_for_every_strategy(text: str) -> None:
     source = SourceText(text, np.zeros(0, dtype=np.int64), 8)
     for name in STRATEGIES:
-        parameters = {"sizes": [3]} if name == "hierarchy" else {"size": 3}
-        (boundary,) = split(source, make_strategies(name, parameters)[0])
+        (strategy,) = make_strategies(name, PARAMETERS.get(name, {"size": 4}))
+        waits = needs_vectors(strategy)
+        (boundary,) = split_by(source, strategy, Readings(1, ())) if waits else split(source, strategy)
         assert text[slice(*boundary.span)] == text.strip()
 
 
 def test_a_span_without_token_joins_its_neighbour(embedded: LateChunker) -> None:
     for text in ("\u200b\n\nfirst. Second.", "first.\n\n\u200b\n\nSecond.", "first. Second.\n\n\u200b"):
         for name in STRATEGIES:
-            parameters = {"sizes": [8, 4]} if name == "hierarchy" else {"size": 4}
-            chunks = embedded.embed(text, strategy=name, **parameters).chunks
+            chunks = embedded.embed(text, strategy=name, **PARAMETERS.get(name, {"size": 4})).chunks
             assert all(chunk.token_count for chunk in chunks)
             assert "\u200b" in "".join(chunk.text for chunk in chunks)
 

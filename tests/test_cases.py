@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from late_chunking import LateChunker, Span
-from late_chunking.boundaries import STRATEGIES, SourceText, make_strategies, split
+from late_chunking.boundaries import STRATEGIES, Semantic, SourceText, make_strategies, needs_vectors, split
 from late_chunking.boundaries.units import ruler_of
+from tests.sources import random_vectors
 
 _FILE = Path(__file__).parents[2] / "shared" / "cases" / "boundaries.jsonl"
 
@@ -34,6 +35,10 @@ def test_case(case: dict[str, Any], embedded: LateChunker) -> None:
     if any_tokenizer:
         anchors.append(embedded.planner.tokenizer.tokenize(text).anchors)
     (strategy,) = make_strategies(case["strategy"], parameters)
+    if needs_vectors(strategy):
+        spans = [list(chunk.span) for chunk in embedded.chunk(text, strategy=strategy)]
+        _check(text, spans, expect, SourceText(text, np.array(byte_anchors, dtype=np.int64), 64))
+        strategy = Semantic(embedder=random_vectors, **parameters)
     for each in anchors:
         source = SourceText(text, each, 64)
         boundaries = split(source, strategy)

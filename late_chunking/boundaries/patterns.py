@@ -8,7 +8,7 @@ import numpy as np
 import regex
 
 from late_chunking.boundaries.source import SourceText
-from late_chunking.characters import IntArray
+from late_chunking.characters import IntArray, distinct
 from late_chunking.errors import InvalidParameter
 
 _LONGEST: Final = 1_000
@@ -58,5 +58,10 @@ def found(source: SourceText, pattern: regex.Pattern[str], noun: str) -> list[tu
 
 
 def cuts_at(source: SourceText, positions: Sequence[int]) -> IntArray:
-    """Give positions to cut at, sorted, moved back to grapheme breaks."""
-    return np.unique(source.cluster_starts[np.asarray(positions, dtype=np.int64)])
+    """Give positions to cut at, each once, moved back to grapheme breaks.
+
+    Args:
+        source: the text.
+        positions: sorted.
+    """
+    return distinct(source.cluster_starts[np.asarray(positions, dtype=np.int64)])

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-import numpy as np
 import regex as expressions
 
 from late_chunking.boundaries.merging import Merging
@@ -14,7 +13,7 @@ from late_chunking.boundaries.sizes import SizeOptions
 from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import Boundary
 from late_chunking.boundaries.units import ruler_of
-from late_chunking.characters import IntArray
+from late_chunking.characters import IntArray, distinct
 from late_chunking.errors import InvalidParameter
 
 _MOST_SEPARATORS: Final = 64
@@ -54,7 +53,7 @@ class Recursive(SizeOptions):
         """Split and merge."""
         size, overlap = self.resolved(source)
         ruler = ruler_of(source, self.unit)
-        overlap_starts = (source.words.starts, np.unique(source.next_visible[ruler.cuts]))
+        overlap_starts = (source.words.starts, distinct(source.next_visible[ruler.cuts]))
         merging = Merging(source, ruler, size, overlap, overlap_starts)
         return [Boundary(span) for span in merging.split(self._levels(source))]
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from late_chunking.characters import IntArray
+from late_chunking.characters import IntArray, distinct
 from late_chunking.documents import Span
 from late_chunking.errors import InvalidParameter
 
@@ -62,7 +62,7 @@ class UnitRuler:
     @property
     def cuts(self) -> IntArray:
         """Where units begin."""
-        return np.unique(self.starts)
+        return distinct(self.starts)
 
     def sizes(self, starts: IntArray, ends: IntArray) -> IntArray:
         """Count the units that each range touches: those begun before its end, but not ended by its start."""

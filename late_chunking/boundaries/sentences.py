@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-import numpy as np
-
+from late_chunking.boundaries.patterns import cuts_at
 from late_chunking.boundaries.pieces import PieceOptions, gather
 from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import Boundary
@@ -56,8 +55,7 @@ def sentence_spans(source: SourceText, language: str) -> tuple[IntArray, IntArra
         for low, high in _bounded(source.text, start, end):
             cuts.update(low + cut for cut in _sentence_ends(source.text[low:high], language))
             cuts.add(high)
-    positions = np.asarray(sorted(cuts), dtype=np.int64)
-    positions = np.unique(source.cluster_starts[positions])
+    positions = cuts_at(source, sorted(cuts))
     return source.trim(positions[:-1], positions[1:])
 
 

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from late_chunking.boundaries.readings import Readings, VectorStrategy
 from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import TEXT, Boundary, CallerFunction, CallerSpans, Strategy
@@ -82,6 +84,9 @@ def join_tokenless(source: SourceText, boundaries: list[Boundary]) -> list[Bound
     Joined to the one before it of the same level and parent; where there is none, to the one
     after it. Parents come before their children, and are found again by where they went.
     """
+    edges = np.asarray([boundary.span for boundary in boundaries], dtype=np.int64).reshape(-1, 2)
+    if source.tokens.sizes(edges[:, 0], edges[:, 1]).all():
+        return boundaries
     joined: list[Boundary] = []
     went: list[int] = []
     last: dict[tuple[int, int | None], int] = {}

@@ -111,7 +111,7 @@ class Turns(PieceOptions):
             starts = _turn_starts(source.text)
         else:
             starts = [start for start, _ in found(source, compiled(self.marker, "marker"), "marker")]
-        cuts = cuts_at(source, [0, *starts, len(source.text)])
+        cuts = cuts_at(source, [0, *sorted(starts), len(source.text)])
         turns = source.trim(cuts[:-1], cuts[1:])
         finer = [] if self.size is None else preset_cuts(source)
         return [replace(boundary, kind="turn") for boundary in gather(source, self, turns, finer)]
