@@ -28,24 +28,6 @@ TOLERANCE = 1e-5
 
 
 @pytest.fixture(scope="module")
-def byte_level(tmp_path_factory: pytest.TempPathFactory) -> LateChunker:
-    """A small random ModernBERT whose tokens begin with their space, and whose prompt joins the text."""
-    folder = save_folder(
-        tmp_path_factory.mktemp("byte"),
-        window=128,
-        prompts={"query": "search_query: ", "document": "search_document: "},
-    )
-    return LateChunker(str(folder), device="cpu")
-
-
-@pytest.fixture(scope="module", params=["embedded", "byte_level"])
-def chunker(request: pytest.FixtureRequest) -> LateChunker:
-    """Each model in turn."""
-    found: LateChunker = request.getfixturevalue(request.param)
-    return found
-
-
-@pytest.fixture(scope="module")
 def reference(chunker: LateChunker) -> Reference:
     """The plain reference of the same model."""
     return Reference(chunker.planner.folder.transformer)

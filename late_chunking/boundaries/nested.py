@@ -90,6 +90,7 @@ class Nested:
                 inside = placed(chunk, split_by(part, inner, readings.within(used, used + count)))
             else:
                 inside = placed(chunk, split(part, inner))
+            check_flat(inside, inner, apart=False)
             chunks += inside
             used += count
         return chunks

@@ -233,5 +233,5 @@ def _embedded(embedder: str | Embedder | None, texts: Sequence[str]) -> npt.NDAr
 def _check_number(option: str, value: object, low: float, high: float) -> None:
     """Check an option that is a number in a range, or not given."""
     valid = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-    if value is not None and not valid:
+    if not (valid or (value is None and option != "floor")):
         raise InvalidParameter(f"{option} must be a number from {low} to {high}, got {value!r:.80}")

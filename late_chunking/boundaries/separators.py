@@ -15,20 +15,20 @@ _NAME: Final = r"[^\W\d_][\w.'’-]*(?: [\w.'’()#&/-]{1,30}){0,3}"
 SPEAKER: Final = (
     r"(?m)^[ \t]*(?:[-*•] )?(?:"
     rf"(?P<time>{_TIME})?[ \t–-]*(?:\*\*|__)?(?P<name>{_NAME})(?P<time>[ \t]*{_TIME})?"
-    r"(?:\*\*|__)?[:：](?:\*\*|__)?(?=\s|$)"
+    r"(?:\*\*|__)?(?:：|:(?:\*\*|__)?(?=\s|$))"
     rf"|(?P<time>{_TIME})?[ \t]*<[@+ ]?(?P<sure>[^\s<>|]{{1,40}})>(?=\s)"
-    rf"|(?P<name>{_NAME})(?P<time> {{1,4}}{_TIME})[ \t]*$"
+    rf"|(?P<name>{_NAME})(?P<time> {{1,4}}{_TIME})[ \t]*\r?$"
     r"|<\|(?:im_start|start_header_id)\|>(?P<sure>\w+)"
-    r"|#{1,6} (?P<name>[^\W\d_]+)[ \t]*$)"
+    r"|#{1,6} (?P<name>[^\W\d_]+)[ \t]*\r?$)"
 )
 # A line that begins a message in a ticket or a mail thread.
 MESSAGE: Final = (
     r"(?m)^[ \t>]*(?:"
-    r"(?P<sure>On .{5,120} wrote:)[ \t]*$"
+    r"(?P<sure>On .{5,120} wrote:)[ \t]*\r?$"
     r"|(?P<sure>(?:From|Von|De|Van|Da):[ \t]).*@"
     r"|(?P<sure>-{2,} ?(?:Original|Forwarded|Reply|Ursprüngliche|Message)[^\n]{0,60})$"
-    r"|(?P<sure>(?:Comment|Reply|Update|Answer)(?: #?\d+| (?:by|from) )[^\n]{0,80})$"
-    r"|(?P<sure>[^\n:]{2,60} (?:added a comment|commented|replied|wrote)\b[^\n]{0,40})$"
+    r"|(?P<sure>(?:Comment|Reply|Update|Answer) (?:#?\d+|(?:by|from) [^\n.]{1,40})[^\n.]{0,40})$"
+    rf"|(?P<sure>[^\n:]{{2,60}} (?:added a comment|commented|replied|wrote)\b[^\n]{{0,40}}(?::|{_TIME}))[ \t]*\r?$"
     r"|(?P<sure>#\d+ [^\n]{0,80}\d{4}[^\n]{0,30})$)"
 )
 _RULE: Final = r"(?m)^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*\r?\n"

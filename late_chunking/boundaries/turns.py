@@ -86,8 +86,8 @@ class Turns(PieceOptions):
     of so many.
 
     ``Name:`` alone also begins notes and lists in prose. So it counts where it has a time, where
-    the name is a role such as ``User`` or speaks at least twice, or where more than half of the
-    lines begin so.
+    the name is a role such as ``User`` or speaks at least twice, or where nothing surer is found
+    and more than half of the lines begin so.
 
     Attributes:
         marker: a regular expression for what a turn begins with, instead of all that.
@@ -130,5 +130,5 @@ def _turn_starts(text: str) -> list[int]:
             named.append((match.start(), name))
     often = Counter(name for _, name in named)
     lines = sum(1 for line in text.splitlines() if line.strip())
-    all_of_them = 2 * (len(named) + len(starts)) > lines
+    all_of_them = not starts and 2 * len(named) > lines
     return starts + [start for start, name in named if all_of_them or often[name] > 1]
