@@ -9,6 +9,7 @@ import argparse
 import json
 
 import numpy as np
+import splitting
 import torch
 from shapes import alternating, documents, modernbert, run_packed, run_stock
 
@@ -32,6 +33,9 @@ def main() -> None:
     ratios: Ratios = {}
     for row in (long_document, mixed_documents, pooling):
         name, entry, shown = row(network, arguments.quick, 1 if arguments.quick else arguments.times)
+        ratios[name] = entry
+        print(shown, flush=True)
+    for name, entry, shown in splitting.rows(arguments.quick, 1 if arguments.quick else arguments.times):
         ratios[name] = entry
         print(shown, flush=True)
     print(json.dumps({"ratios": ratios}))

@@ -30,7 +30,7 @@ def test_gpu_check_passes_on_the_cpu_too() -> None:
 def test_bench_ends_with_one_line_of_ratios() -> None:
     ratios = last_line(sys.executable, "scripts/bench.py", "--quick")["ratios"]
     assert isinstance(ratios, dict)
-    assert {"modernbert_long_document", "modernbert_mixed_documents"} <= set(ratios)
+    assert {"modernbert_long_document", "modernbert_mixed_documents", "recursive_fastest_peer"} <= set(ratios)
     for entry in ratios.values():
         assert entry["value"] > 0
         assert {"at_least", "at_most"} & set(entry)

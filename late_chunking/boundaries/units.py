@@ -69,7 +69,7 @@ def _is_encoding(unit: object) -> bool:
 
 def _encoding(unit: str) -> Any:  # noqa: ANN401 - tiktoken is optional
     """Load the encoding that ``"tiktoken:NAME"`` names; a NAME may also be a model's."""
-    tiktoken = require("tiktoken", purpose=f"the unit {unit!r}", extra="tiktoken")
+    tiktoken = require("tiktoken", purpose=f"the unit {unit!r}")
     name = unit.removeprefix(TIKTOKEN)
     if name not in tiktoken.list_encoding_names():
         try:
