@@ -19,7 +19,7 @@ from late_chunking import __version__, display
 from late_chunking.boundaries import make_strategies, needs_vectors
 from late_chunking.dependencies import require
 from late_chunking.documents import EmbeddedDocument
-from late_chunking.embedder import DEFAULT_STRATEGY, LateChunker
+from late_chunking.embedder import LateChunker
 from late_chunking.errors import InvalidInput, InvalidParameter, LateChunkingError, ModelNotFound, UnsupportedModel
 from late_chunking.files import read_documents
 from late_chunking.options import (
@@ -40,7 +40,7 @@ from late_chunking.options import (
 from late_chunking.parquet import write_parquet
 from late_chunking.planning import Planner
 from late_chunking.records import chunk_record, document_record, embedded_record
-from late_chunking.request import Request
+from late_chunking.request import DEFAULT_STRATEGY, Request
 from late_chunking.settings import DEFAULT_MODEL, Settings
 
 app = typer.Typer(
@@ -114,7 +114,7 @@ def chunk(
     as_json: AsJson = False,
 ) -> None:
     """Show where documents are cut; loads the model's weights only to cut by meaning."""
-    request = Request.of(strategy, parameters=_parameters(size, overlap, options))
+    request = Request.of(strategy, _parameters(size, overlap, options))
     settings = _settings(model, revision, window, None, document_prompt, device)
     reads = any(map(needs_vectors, request.strategies))
     cut = LateChunker(settings).cut if reads else Planner.load(settings).chunk
@@ -148,7 +148,7 @@ def embed(
     if out is not None:
         _check_out(out)
     parameters = _parameters(size, overlap, options)
-    Request.of(strategy, parameters, mode=mode)  # what is wrong with them is said before the model is loaded
+    Request.of(strategy, {**parameters, "mode": mode})  # what is wrong with them is said before the model is loaded
     chunker = LateChunker(_settings(model, revision, window, None, document_prompt, device))
     documents = display.progress(read_documents(files), len(files))
     embedded: Iterable[EmbeddedDocument] = chunker.embed_many(documents, strategy=strategy, mode=mode, **parameters)

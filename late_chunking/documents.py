@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +33,8 @@ class Document:
         spans: the caller's own ``(start, end)`` boundaries, overriding the call's strategy.
         chunking: a strategy (or several) of this document's own, overriding the call's.
         metadata: anything of the caller's, handed through untouched.
+        context: for mode ``"contextual"``, what is put before its chunks beside title and
+            headings: one text for all, or a list with one for each.
 
     Raises:
         InvalidDocument: if the text is not a string, holds a lone surrogate, or if both
@@ -45,6 +47,7 @@ class Document:
     spans: Iterable[tuple[int, int]] | None = None
     chunking: "Chunking | None" = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    context: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         """Check what every later stage relies on."""
@@ -57,6 +60,8 @@ class Document:
             raise InvalidDocument(f"{named}title must be a string, got {type(self.title).__name__}")
         if not isinstance(self.metadata, Mapping):
             raise InvalidDocument(f"{named}metadata must be a mapping, got {type(self.metadata).__name__}")
+        if self.context is not None and not isinstance(self.context, str):
+            object.__setattr__(self, "context", _strings(self.context, named))
         if self.spans is not None:
             # Kept as they are now: an iterator would be empty at the second look.
             object.__setattr__(self, "spans", _listed(self.spans, named))
@@ -71,6 +76,13 @@ class Document:
             ) from None
         if not self.id:
             object.__setattr__(self, "id", f"sha256-{hashlib.sha256(encoded).hexdigest()[:16]}")
+
+
+def _strings(context: Sequence[str], named: str) -> tuple[str, ...]:
+    """Make a list of contexts a tuple."""
+    if not isinstance(context, Sequence) or not all(isinstance(one, str) for one in context):
+        raise InvalidDocument(f"{named}context must be a string or a list of them, got {context!r:.80}")
+    return tuple(context)
 
 
 def _listed(spans: Iterable[tuple[int, int]], named: str) -> tuple[tuple[int, int], ...]:
@@ -138,7 +150,7 @@ class EmbeddedDocument:
         vectors: float32 [C, D], L2-normalised unless the embedder was told otherwise.
         token_count: the document's own tokens.
         windows: how many sequences the encoder read for it.
-        mode: ``"late"`` or ``"naive"``.
+        mode: how they were made: ``"late"``, ``"naive"``, ``"blend"`` or ``"contextual"``.
     """
 
     document: Document

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, overload
 
 import numpy as np
 
-from late_chunking.boundaries import CallerSpans, Chunking, needs_vectors
+from late_chunking.boundaries import Chunking
 from late_chunking.documents import Chunk, Document, EmbeddedDocument, FailedDocument, Span
 from late_chunking.encoding.device import default_batch_tokens
 from late_chunking.encoding.head import Head
@@ -23,15 +23,14 @@ from late_chunking.errors import (
 )
 from late_chunking.info import ModelInfo
 from late_chunking.pending import DocumentQueue, PendingDocument
-from late_chunking.planning import Planner, strategies_of
+from late_chunking.planning import Planner
 from late_chunking.plans import Draft, Plan
 from late_chunking.request import Request
 from late_chunking.settings import DEFAULT_MODEL, Settings, make_settings
-from late_chunking.vectors import Vectors
+from late_chunking.vectors import Vectors, blended
 
 Outcome = EmbeddedDocument | FailedDocument
 
-DEFAULT_STRATEGY: Final = "recursive"
 ON_ERROR: Final = ("raise", "yield")
 
 
@@ -74,28 +73,23 @@ class LateChunker:
         *,
         strategy: Chunking | None = None,
         spans: Iterable[tuple[int, int]] | None = None,
-        mode: str = "late",
-        on_overflow: str = "window",
-        **parameters: Any,  # noqa: ANN401 - the strategy's own options
+        **options: Any,  # noqa: ANN401 - see Request, and the strategies
     ) -> EmbeddedDocument:
         """Embed one document.
 
         Args:
             document: a `Document`, or its text.
-            strategy: a name with `parameters`, a configured strategy, a function ``str →
-                (start, end) pairs``, or a list of these, all pooled from one pass.
+            strategy: a name, a mapping of a name and options, a configured strategy, a function
+                ``str → (start, end) pairs``, or a list of these, all pooled from one pass.
             spans: boundaries of the caller's own, instead of a strategy.
-            mode: ``"late"`` or ``"naive"``.
-            on_overflow: ``"window"`` reads a text beyond the model's window in windows,
-                ``"error"`` refuses it.
-            **parameters: options of the named strategy, such as ``size`` and ``overlap``.
+            **options: fields of `Request`, such as ``mode`` and ``on_overflow``; all others are
+                options of the named strategy, such as ``size`` and ``overlap``.
 
         Raises:
             InvalidInput: if the document, a span or an option is wrong.
             DeviceError: if the device fails on it.
         """
-        chunking = _chunking(strategy, spans, parameters)
-        request = Request.of(chunking, parameters, mode=mode, on_overflow=on_overflow)
+        request = Request.of(strategy, options, spans=spans)
         given = _document(document)
         if spans is not None and given.spans is not None:
             raise InvalidParameter(f"document {given.id!r} has spans of its own; give none with the call")
@@ -106,21 +100,14 @@ class LateChunker:
         document: Document | str,
         *,
         strategy: Chunking | None = None,
-        **parameters: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
     ) -> tuple[Chunk, ...]:
-        """Cut one document, and read it only if a strategy cuts by meaning.
-
-        Args:
-            document: as for `embed`.
-            strategy: as for `embed`.
-            **parameters: as for `embed`.
-        """
-        request = Request.of(_chunking(strategy, None, parameters), parameters)
-        return self.cut(_document(document), request)
+        """Cut one document, and read it only if a strategy cuts by meaning. Options are as for `embed`."""
+        return self.cut(_document(document), Request.of(strategy, options))
 
     def cut(self, document: Document, request: Request, index: int = 0) -> tuple[Chunk, ...]:
         """Cut one document of a request; see `chunk`."""
-        if any(map(needs_vectors, strategies_of(document, request))):
+        if self.planner.waits(document, request):
             return self._one(self.planner.plan(document, request, index)).chunks
         return self.planner.chunk(document, request, index)
 
@@ -130,10 +117,8 @@ class LateChunker:
         documents: Iterable[Document | str],
         *,
         strategy: Chunking | None = None,
-        mode: str = "late",
-        on_overflow: str = "window",
         on_error: Literal["raise"] = "raise",
-        **parameters: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
     ) -> Iterator[EmbeddedDocument]: ...
 
     @overload
@@ -142,10 +127,8 @@ class LateChunker:
         documents: Iterable[Document | str],
         *,
         strategy: Chunking | None = None,
-        mode: str = "late",
-        on_overflow: str = "window",
         on_error: str,
-        **parameters: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
     ) -> Iterator[Outcome]: ...
 
     def embed_many(
@@ -153,21 +136,17 @@ class LateChunker:
         documents: Iterable[Document | str],
         *,
         strategy: Chunking | None = None,
-        mode: str = "late",
-        on_overflow: str = "window",
         on_error: str = "raise",
-        **parameters: Any,
+        **options: Any,
     ) -> Iterator[Outcome]:
         """Embed a stream of documents, in order, holding only a batch's worth at a time.
 
         Args:
             documents: any iterable; each may carry its own spans or chunking.
             strategy: as for `embed`.
-            mode: as for `embed`.
-            on_overflow: as for `embed`.
             on_error: ``"raise"`` at a document that fails, or ``"yield"`` a `FailedDocument`
                 in its place. What the iterable itself raises ends the stream either way.
-            **parameters: as for `embed`.
+            **options: as for `embed`.
 
         Raises:
             InvalidParameter: at once, if an option is wrong.
@@ -176,9 +155,7 @@ class LateChunker:
             raise InvalidParameter(f"documents must be several, got {documents!r:.80}; embed takes a single one")
         if on_error not in ON_ERROR:
             raise InvalidParameter(f"on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}")
-        chunking = _chunking(strategy, None, parameters)
-        request = Request.of(chunking, parameters, mode=mode, on_overflow=on_overflow)
-        return self._stream(documents, request, raising=on_error == "raise")
+        return self._stream(documents, Request.of(strategy, options), raising=on_error == "raise")
 
     def embed_query(self, text: str, *, on_overflow: str = "window") -> Vectors:
         """Embed a query, with the model's query prompt. Gives float32 [D]."""
@@ -214,7 +191,7 @@ class LateChunker:
             raise InvalidParameter(f"a list of texts is needed, got {texts!r:.80}")
         if not texts:
             raise EmptyInput("a list of at least one text is needed, got an empty one")
-        request = Request.of(_whole, input_type=input_type, on_overflow=on_overflow, noun="text")
+        request = Request.of(_whole, {"input_type": input_type, "on_overflow": on_overflow}, noun="text")
         documents = [_document(text, f"text {index}: ") for index, text in enumerate(texts)]
         for index, document in enumerate(documents):
             if not document.text.strip():
@@ -282,13 +259,16 @@ class LateChunker:
         if not plan.chunks:
             vectors: Vectors = np.zeros((0, self.head.dimensions), dtype=np.float32)
         else:
-            vectors = self.head.finish(pending.sums / plan.pooled[:, None])
+            vectors = self.head.finish(pending.sums / plan.pooled[:, None])  # [R, D]
+        if plan.request.mode == "blend":
+            late, naive = np.split(vectors, 2)
+            vectors = blended(late, naive, plan.request.blend_weight, normalize=self.head.normalize)
         if not np.isfinite(vectors).all():
             broken = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
             nonfinite = NonFiniteVector(f"{named}: the vector of chunk {broken} is not finite")
             return FailedDocument(plan.document.id, plan.index, nonfinite)
         return EmbeddedDocument(
-            plan.document, plan.index, plan.chunks, vectors, plan.token_count, plan.windows, plan.mode
+            plan.document, plan.index, plan.chunks, vectors, plan.token_count, plan.windows, plan.request.mode
         )
 
 
@@ -300,17 +280,6 @@ def _document(given: Document | str, named: str = "") -> Document:
         return Document(given)
     except InvalidDocument as error:
         raise InvalidDocument(f"{named}{error}") from None
-
-
-def _chunking(
-    strategy: Chunking | None, spans: Iterable[tuple[int, int]] | None, parameters: dict[str, Any]
-) -> Chunking:
-    """Give what to cut by: a strategy, or spans, or the default."""
-    if spans is None:
-        return DEFAULT_STRATEGY if strategy is None else strategy
-    if strategy is not None or parameters:
-        raise InvalidParameter(f"give either spans or a strategy with options, not both: {strategy!r}, {parameters}")
-    return CallerSpans(spans)
 
 
 def _whole(text: str) -> list[Span]:

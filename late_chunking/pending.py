@@ -56,11 +56,10 @@ class PendingDocument:
         if not isinstance(self.plan, Draft):
             return False
         try:
-            self.plan, sums = planner.settle(self.plan, self.sums)
+            self.plan, self.sums = planner.settle(self.plan, self.sums)
         except InvalidInput as error:
             self.error = error
             return False
-        self.sums = np.zeros((0, 0), dtype=np.float32) if sums is None else sums
         self.missing = len(self.plan.sequences)
         return self.missing > 0
 

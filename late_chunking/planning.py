@@ -6,36 +6,34 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from late_chunking.boundaries import (
+    Boundary,
     CallerSpans,
     Readings,
     SourceText,
     Strategy,
+    Waiting,
     make_strategies,
     needs_vectors,
-    pieces_of,
+    prepare,
     split,
-    split_by,
 )
 from late_chunking.boundaries.strategy import CALLER
 from late_chunking.characters import IntArray
 from late_chunking.chunks import make_chunks
-from late_chunking.documents import Chunk, Document, Span
+from late_chunking.context import contextual_texts
+from late_chunking.documents import Chunk, Document
 from late_chunking.encoding.alignment import Alignment, align
-from late_chunking.encoding.cells import make_cells
+from late_chunking.encoding.cells import Cells, Sums
 from late_chunking.encoding.folder import ModelFolder, read_folder
-from late_chunking.encoding.prompts import KINDS
-from late_chunking.encoding.sequences import TokenSequence, make_sequences
+from late_chunking.encoding.sequences import TokenSequence
 from late_chunking.encoding.tokens import TokenizedText, Tokenizer
-from late_chunking.encoding.windows import DEFAULT_OVERLAP, Windows, plan_windows
-from late_chunking.errors import DocumentTooLong, InvalidDocument, InvalidInput, InvalidParameter, InvalidSpan
+from late_chunking.errors import InvalidDocument, InvalidInput, InvalidParameter, InvalidSpan
 from late_chunking.plans import Cut, DocumentPlan, Draft, Plan
 from late_chunking.request import DOCUMENT, Request
+from late_chunking.sequencing import Sequencer
 from late_chunking.settings import Settings
-
-Sums = npt.NDArray[np.float32]
 
 _LARGEST_DEFAULT_SIZE: Final = 256
 
@@ -62,9 +60,13 @@ class Planner:
             folder.transformer, lowercase=folder.lowercase, trust_remote_code=settings.trust_remote_code
         )
         planner = cls(folder, tokenizer, settings)
-        for kind in (None, *KINDS):
-            planner._capacity(len(tokenizer.tokenize("", folder.prompts.of(kind)).prompt_ids))
+        planner.sequencer.check()
         return planner
+
+    @property
+    def sequencer(self) -> Sequencer:
+        """What turns texts into sequences."""
+        return Sequencer(self.folder, self.tokenizer, self.settings)
 
     @property
     def default_size(self) -> int:
@@ -78,11 +80,15 @@ class Planner:
             InvalidInput: naming the document; also if a strategy waits for vectors.
         """
         with _named(document, index, request.noun):
-            tokens = self._tokenize(document, request)
+            tokens = self.sequencer.tokenize(document, request)
             source = self._source(document, tokens)
             cuts = [(strategy, split(source, strategy)) for strategy in strategies_of(document, request)]
             spans = [boundary.span for _, boundaries in cuts for boundary in boundaries]
             return make_chunks(document, cuts, align(spans, tokens, self.settings.special_tokens))
+
+    def waits(self, document: Document, request: Request) -> bool:
+        """Tell whether a document must be read before it can be cut."""
+        return any(map(needs_vectors, strategies_of(document, request)))
 
     def plan(self, document: Document, request: Request, index: int = 0) -> Plan:
         """Cut a document, and say what the encoder must read for it, or to cut it.
@@ -91,20 +97,18 @@ class Planner:
             InvalidInput: naming the document, and what was wrong with it or with a span.
         """
         with _named(document, index, request.noun):
-            tokens = self._tokenize(document, request)
+            tokens = self.sequencer.tokenize(document, request)
             source = self._source(document, tokens)
             cuts = tuple(_cut(source, strategy) for strategy in strategies_of(document, request))
-            if any(cut.boundaries is None for cut in cuts):
+            if any(isinstance(cut.found, Waiting) for cut in cuts):
                 edges = self._edges(tokens, cuts)
-                windows = self._windows(tokens, request)
-                sequences, cells = make_cells(
-                    tokens, edges, windows, self.tokenizer, pool_prompt=self._pool_prompt(request)
-                )
-                return Draft(document, index, request, source, tokens, cuts, cells, tuple(sequences))
-            plan, alignment = self._decided(document, index, request, tokens, cuts)
-            return self._reading(plan, alignment, tokens, request)
+                sequences, cells = self.sequencer.cells(document, edges, tokens, request)
+                return Draft(document, index, request, tokens, cuts, cells, tuple(sequences))
+            chunks, alignment = self._decided(document, tokens, request, cuts)
+            sequences = self._sequences_for(document, chunks, alignment, tokens, request)
+            return _plan(document, index, request, chunks, sequences, tokens)
 
-    def settle(self, draft: Draft, sums: Sums) -> tuple[DocumentPlan, Sums | None]:
+    def settle(self, draft: Draft, sums: Sums) -> tuple[DocumentPlan, Sums]:
         """Cut a document now that it has been read.
 
         Args:
@@ -112,67 +116,76 @@ class Planner:
             sums: [rows, D], over its cells.
 
         Returns:
-            Its plan, and float32 [C, D], the sums over its chunks; or, where these cannot be had
-            from the cells, None: then the plan's sequences are still to be read.
+            Its plan, whose sequences are still to be read, and float32 [R, D], the sums over its
+            rows as far as the cells give them.
 
         Raises:
             InvalidInput: naming the document, if a strategy finds fault with the vectors.
         """
-        document, request, tokens = draft.document, draft.request, draft.tokens
+        document, request, tokens, cells = draft.document, draft.request, draft.tokens, draft.cells
         with _named(document, draft.index, request.noun):
-            cuts = [_settled(draft.source, cut, draft.cells.readings(cut.pieces, sums)) for cut in draft.cuts]
-            plan, alignment = self._decided(document, draft.index, request, tokens, cuts)
-            if request.mode == "late" and draft.cells.hold(alignment):
-                pooled = draft.cells.pooled(alignment)
-                plan = replace(plan, pooled=pooled, windows=len(draft.sequences))
-                return plan, draft.cells.sums_of(alignment, sums)
-            plan = self._reading(plan, alignment, tokens, request)
-            return replace(plan, windows=len(draft.sequences) + len(plan.sequences)), None
+            cuts = [Cut(cut.strategy, self._found(cut, tokens, cells, sums)) for cut in draft.cuts]
+            chunks, alignment = self._decided(document, tokens, request, cuts)
+            is_read = request.reads_documents and cells.hold(alignment)
+            sequences = self._sequences_for(document, chunks, alignment, tokens, request, is_read=is_read)
+        plan = _plan(document, draft.index, request, chunks, sequences, tokens)
+        plan = replace(plan, windows=len(draft.sequences) + len(sequences))
+        found = np.zeros((plan.rows, sums.shape[1]), dtype=np.float32)
+        if is_read:
+            found[: len(chunks)] = cells.sums_of(alignment, sums)
+            plan.pooled[: len(chunks)] = cells.pooled(alignment)
+        return plan, found
 
     def _decided(
-        self, document: Document, index: int, request: Request, tokens: TokenizedText, cuts: Sequence[Cut]
-    ) -> tuple[DocumentPlan, Alignment]:
-        """Make the chunks of a document that is cut, with nothing to read yet."""
-        found = [(cut.strategy, cut.boundaries or []) for cut in cuts]
+        self, document: Document, tokens: TokenizedText, request: Request, cuts: Sequence[Cut]
+    ) -> tuple[tuple[Chunk, ...], Alignment]:
+        """Make the chunks of a document that is cut."""
+        found = [(cut.strategy, cut.boundaries) for cut in cuts]
         spans = [boundary.span for _, boundaries in found for boundary in boundaries]
         alignment = align(spans, tokens, self.settings.special_tokens)
         chunks = make_chunks(document, found, alignment)
         self._check_owned(chunks, tokens, request)
         self._check_pooled(alignment)
-        nothing = np.zeros(len(chunks), dtype=np.float32)
-        return DocumentPlan(document, index, chunks, (), nothing, len(tokens.ids), request.mode, 0), alignment
+        if request.mode == "contextual":
+            texts = contextual_texts(document, chunks, request.context)
+            chunks = tuple(
+                chunk if text == chunk.text else replace(chunk, content=text)
+                for chunk, text in zip(chunks, texts, strict=True)
+            )
+        return chunks, alignment
 
-    def _reading(
-        self, plan: DocumentPlan, alignment: Alignment, tokens: TokenizedText, request: Request
-    ) -> DocumentPlan:
-        """Say what is to be read for the chunks of a plan."""
-        if not plan.chunks:
-            return plan
-        if request.mode == "late":
-            sequences = self._sequences(tokens, alignment, request)
-        else:
-            sequences = self._sequences_alone(plan.chunks, request)
-        pooled = _pooled(sequences, len(plan.chunks))
-        return replace(plan, sequences=tuple(sequences), pooled=pooled, windows=len(sequences))
+    def _sequences_for(
+        self,
+        document: Document,
+        chunks: tuple[Chunk, ...],
+        alignment: Alignment,
+        tokens: TokenizedText,
+        request: Request,
+        *,
+        is_read: bool = False,
+    ) -> list[TokenSequence]:
+        """Say what is to be read for chunks; of the whole document nothing more, if it is read already."""
+        sequences: list[TokenSequence] = []
+        if not chunks:
+            return sequences
+        if request.reads_documents and not is_read:
+            sequences += self.sequencer.whole(document, chunks, alignment, tokens, request)
+        if request.reads_chunks:
+            sequences += self.sequencer.alone(chunks, request, len(chunks) if request.reads_documents else 0)
+        return sequences
+
+    def _found(self, cut: Cut, tokens: TokenizedText, cells: Cells, sums: Sums) -> list[Boundary]:
+        """Give what a strategy found, or finds now that the text has been read."""
+        if not isinstance(cut.found, Waiting):
+            return cut.found
+        pieces = align(cut.found.pieces, tokens, self.settings.special_tokens).own
+        return cut.found.cut(cells.readings(pieces, sums))
 
     def _edges(self, tokens: TokenizedText, cuts: Sequence[Cut]) -> IntArray:
         """Give the tokens where pieces, and chunks that are known already, begin and end."""
-        spans = [boundary.span for cut in cuts for boundary in cut.boundaries or []]
+        spans = [span for cut in cuts for span in cut.spans]
         own = align(spans, tokens, self.settings.special_tokens).own
-        edges = [cut.pieces.ravel() for cut in cuts]
-        return np.unique(np.concatenate((*edges, own.ravel(), (0, len(tokens.ids)))))
-
-    def _tokenize(self, document: Document, request: Request) -> TokenizedText:
-        """Tokenize a document, once, and hold it to the hard limit."""
-        tokens = self.tokenizer.tokenize(document.text, self._prompt(request))
-        limit = self.settings.max_document_tokens
-        if len(tokens.ids) > limit:
-            raise DocumentTooLong(f"{len(tokens.ids)} tokens are more than max_document_tokens, {limit}")
-        return tokens
-
-    def _prompt(self, request: Request) -> str:
-        """Give the prompt of a request."""
-        return self.folder.prompts.of(request.input_type)
+        return np.unique(np.append(own, (0, len(tokens.ids))))
 
     def _source(self, document: Document, tokens: TokenizedText) -> SourceText:
         """Give what strategies may know of a document."""
@@ -202,52 +215,6 @@ class Planner:
                 "let them overlap less"
             )
 
-    def _sequences(
-        self, tokens: TokenizedText, alignment: Alignment, request: Request, row: int = 0
-    ) -> list[TokenSequence]:
-        """Turn a tokenized text into sequences, in windows where it is too long for one."""
-        return make_sequences(
-            tokens,
-            alignment,
-            self._windows(tokens, request),
-            self.tokenizer,
-            pool_prompt=self._pool_prompt(request),
-            first_row=row,
-        )
-
-    def _pool_prompt(self, request: Request) -> bool:
-        """Tell whether the leading special tokens and the prompt are pooled."""
-        return self.folder.include_prompt or not self._prompt(request)
-
-    def _sequences_alone(self, chunks: tuple[Chunk, ...], request: Request) -> list[TokenSequence]:
-        """Turn each chunk's text into sequences of its own."""
-        texts = [chunk.text for chunk in chunks]
-        sequences: list[TokenSequence] = []
-        for row, tokens in enumerate(self.tokenizer.tokenize_many(texts, self._prompt(request))):
-            whole = align([Span(0, len(texts[row]))], tokens, self.settings.special_tokens)
-            sequences += self._sequences(tokens, whole, request, row)
-        return sequences
-
-    def _windows(self, tokens: TokenizedText, request: Request) -> Windows:
-        """Decide on the windows of a text."""
-        capacity, overlap = self._capacity(len(tokens.prompt_ids))
-        if len(tokens.ids) > capacity and request.on_overflow == "error":
-            raise DocumentTooLong(f"{len(tokens.ids)} tokens are more than the {capacity} that fit the model's window")
-        return plan_windows(len(tokens.ids), capacity, overlap)
-
-    def _capacity(self, prompt_tokens: int) -> tuple[int, int]:
-        """Give how many of a text's tokens a window holds, and how many of them the next repeats."""
-        window, special = self.folder.window, self.tokenizer.special_count
-        capacity = window - special - prompt_tokens
-        overlap = self.settings.window_overlap
-        overlap = int(capacity * DEFAULT_OVERLAP) if overlap is None else overlap
-        if capacity < 1 or overlap >= capacity:
-            raise InvalidParameter(
-                f"a window of {window} tokens leaves {capacity} for the text after {special} special tokens and "
-                f"{prompt_tokens} of the prompt; it needs more than the overlap, {overlap}"
-            )
-        return capacity, overlap
-
 
 @contextmanager
 def _named(document: Document, index: int, noun: str) -> Iterator[None]:
@@ -268,26 +235,25 @@ def strategies_of(document: Document, request: Request) -> tuple[Strategy, ...]:
 
 
 def _cut(source: SourceText, strategy: Strategy) -> Cut:
-    """Apply a strategy, or ask for which pieces it waits."""
-    nothing = np.zeros((0, 2), dtype=np.int64)
+    """Apply a strategy, as far as it goes without vectors."""
     if not needs_vectors(strategy):
-        return Cut(strategy, split(source, strategy), nothing)
-    pieces = pieces_of(source, strategy)
-    if len(pieces) < 2:  # nothing to compare
-        return Cut(strategy, split_by(source, strategy, Readings(len(pieces), ())), nothing)
-    return Cut(strategy, None, np.searchsorted(source.token_anchors, np.asarray(pieces)))
+        return Cut(strategy, split(source, strategy))
+    waiting = prepare(source, strategy)
+    if len(waiting.pieces) < 2:  # nothing to compare
+        return Cut(strategy, waiting.cut(Readings(len(waiting.pieces), ())))
+    return Cut(strategy, waiting)
 
 
-def _settled(source: SourceText, cut: Cut, readings: Readings) -> Cut:
-    """Apply a strategy that waited."""
-    if cut.boundaries is not None or not needs_vectors(cut.strategy):
-        return cut
-    return replace(cut, boundaries=split_by(source, cut.strategy, readings))
-
-
-def _pooled(sequences: list[TokenSequence], chunks: int) -> npt.NDArray[np.float32]:
-    """Count the token vectors that each row is the mean of. [C]."""
-    pooled = np.zeros(chunks, dtype=np.float32)
+def _plan(
+    document: Document,
+    index: int,
+    request: Request,
+    chunks: tuple[Chunk, ...],
+    sequences: Sequence[TokenSequence],
+    tokens: TokenizedText,
+) -> DocumentPlan:
+    """Put a plan together, and count the token vectors that each row is the mean of."""
+    pooled = np.zeros(len(chunks) * (request.reads_documents + request.reads_chunks), dtype=np.float32)
     for sequence in sequences:
         pooled[sequence.rows] += np.diff(sequence.offsets, append=len(sequence.bags))
-    return pooled
+    return DocumentPlan(document, index, request, chunks, tuple(sequences), pooled, len(tokens.ids), len(sequences))

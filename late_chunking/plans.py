@@ -6,9 +6,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from late_chunking.boundaries import Boundary, SourceText, Strategy
-from late_chunking.characters import IntArray
-from late_chunking.documents import Chunk, Document
+from late_chunking.boundaries import Boundary, Strategy, Waiting
+from late_chunking.documents import Chunk, Document, Span
 from late_chunking.encoding.cells import Cells
 from late_chunking.encoding.sequences import TokenSequence
 from late_chunking.encoding.tokens import TokenizedText
@@ -22,42 +21,53 @@ class DocumentPlan:
     Attributes:
         document: what was given.
         index: its place in the input.
+        request: how it is to be embedded.
         chunks: [C].
-        sequences: what the encoder reads; their bags name rows of [C, D].
-        pooled: float32 [C], how many token vectors each chunk's vector is the mean of.
+        sequences: what the encoder reads; their bags name rows of [R, D].
+        pooled: float32 [R], how many token vectors each row is the mean of. There is a row a
+            chunk; in mode ``"blend"`` another one a chunk, for the chunks read alone.
         token_count: the document's own tokens.
-        mode: as requested.
         windows: sequences read for it in all, those that were read to find its boundaries included.
     """
 
     document: Document
     index: int
+    request: Request
     chunks: tuple[Chunk, ...]
     sequences: tuple[TokenSequence, ...]
     pooled: npt.NDArray[np.float32]
     token_count: int
-    mode: str
     windows: int
 
     @property
     def rows(self) -> int:
         """How many rows the bags name."""
-        return len(self.chunks)
+        return len(self.pooled)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """A strategy, and the boundaries it has found, or the pieces whose vectors it waits for.
+    """A strategy, and the boundaries it has found, or what it waits for.
 
     Attributes:
         strategy: the strategy.
-        boundaries: None as long as it waits.
-        pieces: [P, 2], the own tokens of the pieces.
+        found: what came of it.
     """
 
     strategy: Strategy
-    boundaries: list[Boundary] | None
-    pieces: IntArray
+    found: list[Boundary] | Waiting
+
+    @property
+    def boundaries(self) -> list[Boundary]:
+        """The boundaries; none as long as it waits."""
+        return [] if isinstance(self.found, Waiting) else self.found
+
+    @property
+    def spans(self) -> list[Span]:
+        """The spans of its boundaries, or of the pieces it waits for."""
+        if isinstance(self.found, Waiting):
+            return self.found.pieces
+        return [boundary.span for boundary in self.found]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +78,6 @@ class Draft:
         document: what was given.
         index: its place in the input.
         request: how it is to be embedded.
-        source: what strategies are given of it.
         tokens: its tokens.
         cuts: the strategies, some of them waiting.
         cells: what the rows stand for.
@@ -78,7 +87,6 @@ class Draft:
     document: Document
     index: int
     request: Request
-    source: SourceText
     tokens: TokenizedText
     cuts: tuple[Cut, ...]
     cells: Cells
@@ -91,7 +99,7 @@ class Draft:
 
     @property
     def pooled(self) -> npt.NDArray[np.float32]:
-        """How many token vectors there are in each row but those of the special tokens."""
+        """How many token vectors there are in each row, those of head and tail left out. [R]."""
         return (self.cells.ends - self.cells.starts).astype(np.float32)
 
 

@@ -16,6 +16,19 @@ def normalized(vectors: Vectors) -> Vectors:
     return (vectors / np.maximum(lengths, 1e-12)).astype(np.float32, copy=False)
 
 
+def blended(late: Vectors, naive: Vectors, weight: float, *, normalize: bool = True) -> Vectors:
+    """Weigh the late and the naive vectors of chunks, [C, D] each, both brought to length 1 before.
+
+    Args:
+        late: of the whole document's pass.
+        naive: of each chunk alone.
+        weight: of the late ones, from 0 to 1.
+        normalize: whether the sums are brought to length 1.
+    """
+    sums = (weight * normalized(late) + (1 - weight) * normalized(naive)).astype(np.float32, copy=False)
+    return normalized(sums) if normalize else sums
+
+
 def shortened(vectors: Vectors, dimensions: int | None) -> Vectors:
     """Cut vectors to their first dimensions and normalise again, as Matryoshka models allow.
 

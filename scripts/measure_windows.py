@@ -59,7 +59,7 @@ def measure(folder: Path, model: str, strategy: str, size: int) -> Iterator[tupl
         given = [Document(document["text"], id=document["id"]) for document in documents]
         embedded = list(arm.embed_many(given, strategy=strategy, size=size, unit="words", mode=mode))
         scores = ndcg(embedded, queries, questions)
-        request = Request.of(strategy, {"size": size, "unit": "words"}, mode=mode)
+        request = Request.of(strategy, {"size": size, "unit": "words", "mode": mode})
         plans = (arm.planner.plan(document, request) for document in given)
         tokens = sum(len(sequence) for plan in plans for sequence in plan.sequences)
         naive = scores if naive is None else naive

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from late_chunking import Document
 from late_chunking.boundaries import Strategy, make_strategies
-from late_chunking.embedder import DEFAULT_STRATEGY
 from late_chunking.errors import EmptyInput, InvalidDocument, InvalidInput
-from late_chunking.request import Request
+from late_chunking.request import DEFAULT_STRATEGY, Request
 from server.schemas.chunks import ChunkingOptions, DocumentIn
 
 
@@ -22,18 +22,14 @@ def documents_of(given: Sequence[DocumentIn]) -> list[Document]:
 
 def request_of(
     chunking: ChunkingOptions | list[ChunkingOptions] | None,
-    *,
-    mode: str = "late",
-    input_type: str | None = "document",
-    on_overflow: str = "window",
+    **options: Any,  # noqa: ANN401 - fields of the library's request
 ) -> Request:
     """Turn the options of a request into the library's.
 
     Raises:
         InvalidInput: if one is wrong.
     """
-    strategies = strategies_of(chunking) or make_strategies(DEFAULT_STRATEGY)
-    return Request(strategies, mode, input_type, on_overflow)
+    return Request(strategies_of(chunking) or make_strategies(DEFAULT_STRATEGY), **options)
 
 
 def _document(given: DocumentIn, index: int) -> Document:
@@ -49,6 +45,7 @@ def _document(given: DocumentIn, index: int) -> Document:
             spans=spans,
             chunking=strategies_of(given.chunking),
             metadata=given.metadata,
+            context=given.context,
         )
 
 

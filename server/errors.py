@@ -1,6 +1,6 @@
 """From an exception to an answer: one table, with a column for each dialect."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -193,3 +193,10 @@ def failure(failed: FailedDocument) -> dict[str, Any]:
         "error": message_of(failed.error),
         "error_type": row_of(failed.error).error_type,
     }
+
+
+def raise_if_all_failed(outcomes: Sequence[object]) -> None:
+    """Raise the error of the first document of a request, if all of them failed."""
+    first = outcomes[0]
+    if isinstance(first, FailedDocument) and all(isinstance(outcome, FailedDocument) for outcome in outcomes):
+        raise first.error

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 from starlette.requests import Request
 
-from late_chunking import FailedDocument, LateChunker
+from late_chunking import Document, FailedDocument, LateChunker
 from late_chunking.embedder import Outcome
 from late_chunking.errors import EmptyInput, InvalidParameter
 from late_chunking.plans import Plan
+from late_chunking.request import Request as EmbeddingRequest
 from late_chunking.vectors import shortened
 from server.errors import BackendError, ClientGone, NotReady, Overloaded, RequestError, TooManyDocuments, UnknownModel
 from server.exchange import TIMINGS
@@ -119,6 +120,20 @@ class Service:
             InvalidParameter: if not.
         """
         shortened(np.zeros((0, self.info.dimensions), dtype=np.float32), dimensions)
+
+    def plan(self, documents: Sequence[Document], asked: EmbeddingRequest) -> list[Plan]:
+        """Plan all documents of a request. For a thread that tokenizes.
+
+        Raises:
+            InvalidInput: naming the document, if one is to blame.
+        """
+        plans: list[Plan] = []
+        pooled = 0
+        for index, document in enumerate(documents):
+            plans.append(self.chunker.planner.plan(document, asked, index))
+            pooled += int(plans[-1].pooled.sum())
+            self.check_pooled(pooled)
+        return plans
 
     async def embed(self, request: Request, plan: Callable[[], Sequence[Plan]]) -> tuple[Outcome, ...]:
         """Plan and run the documents of one request.

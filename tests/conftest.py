@@ -1,9 +1,14 @@
 """What tests share: models, loaded once."""
 
 import pytest
+from hypothesis import settings
 
 from late_chunking import LateChunker
 from tests.models import save_folder
+
+# How long an example takes says nothing of its being right.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,8 @@ from late_chunking.boundaries import (
     Words,
     make_strategies,
     needs_vectors,
+    prepare,
     split,
-    split_by,
 )
 from tests.sources import UNITS, byte_source, sizes, strategies
 from tests.text import nasty_text
@@ -114,6 +114,7 @@ PARAMETERS = {
         ("tokens", {"unit": "chars"}, "unit must be one of tokens, got 'chars'"),
         ("words", {"size": 4, "overlap": "100%"}, "overlap 100% with size 4"),
         ("words", {"size": 4, "overlap": "76%"}, "overlap 76% with size 4"),
+        ("words", {"size": 4, "overlap": "1" + "0" * 400 + "%"}, "overlap 1000000"),
         ("words", {"size": 4, "overlap": "some"}, "a percentage such as '15%', got 'some'"),
         ("paragraphs", {"overlap": 3}, "overlap 3 needs a size: without one, nothing is merged"),
         ("paragraphs", {"size": 2, "unit": "sentences"}, "unit must be one of tokens, chars, words, paragraphs"),
@@ -250,7 +251,7 @@ def test_a_text_without_tokens_is_one_chunk_for_every_strategy(text: str) -> Non
     for name in STRATEGIES:
         (strategy,) = make_strategies(name, PARAMETERS.get(name, {"size": 4}))
         waits = needs_vectors(strategy)
-        (boundary,) = split_by(source, strategy, Readings(1, ())) if waits else split(source, strategy)
+        (boundary,) = prepare(source, strategy).cut(Readings(1, ())) if waits else split(source, strategy)
         assert text[slice(*boundary.span)] == text.strip()
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,11 +15,14 @@ from late_chunking.boundaries import (
     Nested,
     Paragraphs,
     Recursive,
+    Semantic,
     Sentences,
     SourceText,
     Strategy,
     Tokens,
     make_strategies,
+    needs_vectors,
+    prepare,
     split,
 )
 from late_chunking.documents import Span
@@ -109,6 +113,9 @@ def test_any_strategy_within_another_tiles_its_chunks(text: str, inner: Strategy
         (lambda: Nested("paragraphs", Hierarchy([9, 3]), 4), "'hierarchy' has levels of its own"),
         (lambda: Hierarchy(levels=[Tokens(4, 1), "sentences"]), "the chunks of 'tokens' overlap"),
         (lambda: Nested(lambda text: [(0, 5), (3, 9)]), "the chunks of 'spans' overlap"),
+        (lambda: Nested(lambda text: [(0, 1), (1, len(text))], "words", 1), r"span \[0, 1\) cuts a grapheme cluster"),
+        (lambda: Nested(lambda text: [(2, 3), (4, len(text))], "words", 1), r"span \[2, 3\) owns no token"),
+        (lambda: Hierarchy(levels=[Tokens(30, 10), Semantic()]), "the chunks of 'tokens' overlap"),
         (lambda: Nested("paragraphs", 5), "strategy must be a name, a strategy or a function, got 5"),
         (lambda: Nested("paragraphs", {"size": 5}), "needs its name under 'strategy', got {'size': 5}"),
         (lambda: Nested("paragraphs", {"strategy": "words", "sise": 5}), "'words' has no option sise"),
@@ -122,8 +129,16 @@ def test_any_strategy_within_another_tiles_its_chunks(text: str, inner: Strategy
     ],
 )
 def test_what_cannot_stand_within_another_is_refused(make, message: str) -> None:
+    text = "e\u0301\u200b " + TEXT
+    anchors = [place for place, character in enumerate(text) if character != "\u200b"]
+    source = SourceText(text, np.array(anchors, dtype=np.int64), 8)
+
+    def cut() -> None:
+        strategy = make()
+        prepare(source, strategy) if needs_vectors(strategy) else split(source, strategy)
+
     with pytest.raises(errors.InvalidParameter, match=message):
-        split(byte_source(TEXT), make())
+        cut()
 
 
 def test_an_unknown_strategy_within_another_lists_the_known() -> None:

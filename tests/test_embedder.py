@@ -263,7 +263,9 @@ def test_wrong_calls_are_refused(embedded: LateChunker) -> None:
         embedded.embed("x", spans=[(0, 1)], strategy="tokens")
     with pytest.raises(errors.InvalidParameter, match="has spans of its own"):
         embedded.embed(Document("x", spans=[(0, 1)]), spans=[(0, 1)])
-    with pytest.raises(errors.InvalidParameter, match="mode must be one of late, naive, got 'early'"):
+    with pytest.raises(
+        errors.InvalidParameter, match="mode must be one of late, naive, blend, contextual, got 'early'"
+    ):
         embedded.embed("x", mode="early")
     with pytest.raises(errors.InvalidParameter, match="on_overflow must be one of window, error, got 'cut'"):
         embedded.embed("x", on_overflow="cut")

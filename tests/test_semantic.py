@@ -9,7 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from late_chunking import Document, FailedDocument, LateChunker, errors
-from late_chunking.boundaries import Hierarchy, Nested, Readings, Semantic, pieces_of, split
+from late_chunking.boundaries import (
+    Boundary,
+    Hierarchy,
+    Nested,
+    Readings,
+    Semantic,
+    SourceText,
+    Waiting,
+    prepare,
+    split,
+)
 from late_chunking.boundaries.partition import partition
 from late_chunking.boundaries.readings import Reading
 from late_chunking.boundaries.rulers import UnitRuler
@@ -137,11 +147,34 @@ def test_what_fails_while_read_or_cut_takes_its_place(embedded: LateChunker, mon
 
 def test_a_fault_of_the_cutting_names_the_document(embedded: LateChunker) -> None:
     class Faulty(Semantic):
-        def split_by(self, source, readings):
-            raise errors.InvalidParameter("no")
+        def prepare(self, source: SourceText) -> Waiting:
+            def cut(readings: Readings) -> list[Boundary]:
+                raise errors.InvalidParameter("no")
+
+            return Waiting(super().prepare(source).pieces, cut)
 
     with pytest.raises(errors.InvalidParameter, match=r"document 0 \('x'\): no"):
         embedded.embed(Document(TOPICS, id="x"), strategy=Faulty())
+
+
+def test_a_list_of_strategies_shares_the_pass(chunker: LateChunker, passes: CountingReader) -> None:
+    found = chunker.embed(STORY, strategy=["sentences", "semantic", {"strategy": "tokens", "size": 7, "overlap": 3}])
+    assert passes.sequences == found.windows
+    expected = chunker.embed(STORY, spans=[chunk.span for chunk in found.chunks])
+    assert expected.windows == found.windows
+    np.testing.assert_allclose(found.vectors, expected.vectors, atol=1e-6)
+    assert [chunk.strategy for chunk in found.chunks] == sorted(
+        (chunk.strategy for chunk in found.chunks), key=["sentences", "semantic", "tokens"].index
+    )
+
+
+def test_chunks_of_a_callers_function_are_pieces_as_they_are(embedded: LateChunker) -> None:
+    """Semantic cuts inside a caller's sections are those of each section alone."""
+    text = f"{TOPICS} {STORY[:600]}"
+    half = len(TOPICS)
+    nested = Nested(lambda whole: [(0, half), (half + 1, len(whole))], Semantic(threshold=0.7), 5)
+    starts = {chunk.span.start for chunk in embedded.chunk(text, strategy=nested)}
+    assert {0, TOPICS.index("Bread"), half + 1} <= starts
 
 
 def test_semantic_only_within_long_sections(chunker: LateChunker, passes: CountingReader) -> None:
@@ -244,10 +277,28 @@ def test_words_are_compared_by_their_counts() -> None:
     assert found == pytest.approx([3 / 10**0.5, 0, 1, 0])
 
 
+@given(
+    st.lists(st.sampled_from("ab c"), max_size=20).map("".join).flatmap(lambda text: st.just(text.split("c"))),
+    st.integers(0, 25),
+)
+def test_words_come_and_go_as_they_are_counted(texts: list[str], window: int) -> None:
+    found = word_similarities(texts, window)
+    for gap in range(len(texts) - 1):
+        sides = " ".join(texts[max(gap - window, 0) : gap + 1]), " ".join(texts[gap + 1 : gap + 2 + window])
+        assert found[gap] == pytest.approx(word_similarities(sides, 0)[0])
+
+
+def test_options_without_bounds_cost_nothing_more() -> None:
+    text = "One sentence. Another one! " * 3_000
+    for options in ({"window": 2**70}, {"window": 2_000}, {"min_size": 10**6}, {"size": 2**70, "min_size": 2**60}):
+        assert split(byte_source(text), Semantic(embedder="bag-of-words", **options))
+    assert Semantic(percentile=np.float32(90)) == Semantic(percentile=90)  # type: ignore[arg-type]
+
+
 def test_pieces_keep_both_limits_possible() -> None:
     text = "Short one. " + "word " * 50 + "end. Short two."
-    strategy = Semantic(20, 8, "words", embedder="bag-of-words")
-    counts = [len(text[slice(*span)].split()) for span in pieces_of(byte_source(text), strategy)]
+    strategy = Semantic(20, 8, "words")
+    counts = [len(text[slice(*span)].split()) for span in prepare(byte_source(text), strategy).pieces]
     assert counts == [2, *[4] * 12, 3, 2]
 
 
@@ -265,6 +316,7 @@ def test_pieces_keep_both_limits_possible() -> None:
         ({"window": -1}, "window must be an integer of at least 0, got -1"),
         ({"unit": "sentences"}, "unit must be one of tokens"),
         ({"language": ""}, "language must be"),
+        ({"embedder": np.array([1, 2])}, "embedder must be 'bag-of-words' or a function, got array"),
         ({"embedder": "word2vec"}, "embedder must be 'bag-of-words' or a function, got 'word2vec'"),
     ],
 )

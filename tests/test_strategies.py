@@ -130,7 +130,8 @@ def test_a_new_strategy_needs_a_line_in_the_registry_alone(
         TEXT.split("\n")[4],
     ]
     within = embedded.chunk(TEXT, strategy="nested", outer="lines", inner="semantic", size=10)
-    assert {chunk.token_count <= 10 for chunk in within} == {True}
+    assert len(within) > 6
+    assert all(chunk.token_count <= 10 for chunk in within)
     refused = client.post("/v1/boundaries", json={"documents": [{"text": TEXT}], "chunking": {"strategy": "line"}})
     assert refused.status_code == 422
     assert "lines" in refused.json()["error"]

@@ -49,6 +49,7 @@ def test_turns_are_found(name: str, newline: str) -> None:
         "The plan is simple.\n\nNote: it may rain.\nIngredients: flour, water.\n\nSee https://example.org: there.",
         "At 09:41 the train left.\nNobody: not one person saw it.\nIt was late.\nIt was dark.",
         "Ann wrote a letter to Bob.\nUpdate from the field came at noon.\nOn Monday he wrote: nothing.",
+        "A short list: apples, pears.\nIt rained.\nSystem requirements: 4 GB.\nUser guide: see below.\nIt was late.",
         "Status: open\nPriority: high\nStatus: closed",
     ],
 )
@@ -93,7 +94,35 @@ def test_a_ticket_is_cut_at_its_rules() -> None:
     assert found == ["It smokes. It smells.\n----------", "Which one? The new one?\n----------", "The new one."]
 
 
-@pytest.mark.parametrize("text", ["a" * 200_000, "a b " * 50_000, "Ann Lee " * 25_000, "9:41 " * 40_000, "<" * 200_000])
+_HOSTILE = [
+    " ",
+    "1",
+    "a1",
+    "1.",
+    "1, ",
+    "\n ",
+    "-",
+    "–",
+    "**",
+    "# ",
+    "On x",
+    "Ann: ",
+    "[",
+    "9:41\t",
+    "[9:41] ",
+    "😀",
+    "From: ",
+]
+
+
+@pytest.mark.parametrize("text", [f"x\n{piece * (100_000 // len(piece))}!" for piece in _HOSTILE], ids=_HOSTILE)
+def test_markers_stay_linear(text: str) -> None:
+    """Ended by the tests' own limit of time where they do not."""
+    for strategy in (Turns(), *(Recursive(1000, unit="chars", separators=preset) for preset in PRESETS)):
+        assert split(byte_source(text), strategy)
+
+
+@pytest.mark.parametrize("text", ["a" * 200_000, "a b " * 50_000, "Ann " * 50_000, "9:41 " * 40_000, "<" * 200_000])
 def test_presets_stay_linear(text: str) -> None:
     """Ended by the tests' own limit of time where they do not."""
     for strategy in (Turns(), *(Recursive(1000, unit="chars", separators=preset) for preset in PRESETS)):

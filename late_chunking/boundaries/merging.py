@@ -93,6 +93,9 @@ class Merging:
             repeated = candidates[low : np.searchsorted(candidates, previous.end)]
             first = self.ruler.fitting_from(repeated, previous.end, self.overlap)
             first = max(first, self.ruler.fitting_from(candidates[low:high], end, self.size))
-            if low + first < high:
-                return int(candidates[low + first])
+            for candidate in candidates[low + first : high].tolist():
+                # The first one, unless a caller's function gives less for a text than for a part of it.
+                repeats = self.ruler.size(Span(candidate, previous.end)) if candidate < previous.end else 0
+                if repeats <= self.overlap and self.ruler.size(Span(candidate, end)) <= self.size:
+                    return int(candidate)
         return start

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from late_chunking.boundaries.readings import Readings, needs_vectors
+from late_chunking.boundaries.readings import Readings, Waiting, needs_vectors
 from late_chunking.boundaries.registry import make_within
 from late_chunking.boundaries.sizes import check_count
 from late_chunking.boundaries.source import SourceText
-from late_chunking.boundaries.splitting import check_flat, pieces_of, placed, split, split_by
+from late_chunking.boundaries.splitting import check_flat, check_parts, placed, prepare, split
 from late_chunking.boundaries.strategy import Boundary, Strategy, StrategyLike
 from late_chunking.boundaries.units import UNITS, Unit, check_unit, ruler_of
-from late_chunking.documents import Span
 from late_chunking.errors import InvalidParameter
 
 
@@ -45,7 +44,7 @@ class Nested:
         defaults = {} if self.size is None else {"size": self.size, "unit": self.unit}
         object.__setattr__(self, "outer", make_within(self.outer))
         object.__setattr__(self, "inner", make_within(self.inner, defaults))
-        if needs_vectors(self.strategies[0]) and needs_vectors(self.strategies[1]):
+        if all(map(needs_vectors, self.strategies)):
             raise InvalidParameter("of outer and inner, one may wait for vectors, not both")
 
     @property
@@ -58,49 +57,52 @@ class Nested:
         """Whether one of the two waits for vectors."""
         return any(map(needs_vectors, self.strategies))
 
-    def pieces(self, source: SourceText) -> Iterable[Span]:
-        """Give the outer strategy's pieces, or its chunks with the inner one's pieces in place of long ones."""
+    def split(self, source: SourceText) -> Iterable[Boundary]:
+        """Apply the outer strategy, then the inner one where its chunks are too long."""
+        return self._cut_long(source, split(source, self.strategies[0]))
+
+    def prepare(self, source: SourceText) -> Waiting:
+        """Apply the outer strategy, and ask for what one of the two waits for.
+
+        Where that is the inner one, a chunk that is not too long is a piece by itself.
+        """
         outer, inner = self.strategies
         if needs_vectors(outer):
-            return pieces_of(source, outer)
+            waiting = prepare(source, outer)
+            return Waiting(waiting.pieces, lambda readings: self._cut_long(source, waiting.cut(readings)))
+        parts = [
+            (chunk, prepare(part, inner) if part is not None and needs_vectors(inner) else None)
+            for chunk, part in self._parts(source, split(source, outer))
+        ]
         pieces: list[Boundary] = []
-        for chunk, part in self._parts(source, split(source, outer)):
-            if part is not None and needs_vectors(inner):
-                pieces += placed(chunk, map(Boundary, pieces_of(part, inner)))
-            else:
-                pieces.append(chunk)
-        return [piece.span for piece in pieces]
+        for chunk, part in parts:
+            pieces += [chunk] if part is None else placed(chunk, map(Boundary, part.pieces))
 
-    def split(self, source: SourceText) -> Iterable[Boundary]:
-        """Apply the outer strategy, then the inner one."""
-        return self.split_by(source, Readings(0, ()))
+        def cut(readings: Readings) -> list[Boundary]:
+            chunks: list[Boundary] = []
+            used = 0
+            for chunk, part in parts:
+                count = 1 if part is None else len(part.pieces)
+                chunks += [chunk] if part is None else placed(chunk, part.cut(readings.within(used, used + count)))
+                used += count
+            check_flat(chunks, inner)
+            return chunks
 
-    def split_by(self, source: SourceText, readings: Readings) -> Iterable[Boundary]:
-        """Apply both, the one that waited for vectors by them."""
-        outer, inner = self.strategies
+        return Waiting([piece.span for piece in pieces], cut)
+
+    def _cut_long(self, source: SourceText, outside: Sequence[Boundary]) -> list[Boundary]:
+        """Put the inner strategy's chunks in place of those that are too long."""
+        inner = self.strategies[1]
         chunks: list[Boundary] = []
-        used = 0
-        outside = split_by(source, outer, readings) if needs_vectors(outer) else split(source, outer)
         for chunk, part in self._parts(source, outside):
-            count = 1
-            if part is None:
-                inside = [chunk]
-            elif needs_vectors(inner):
-                count = len(pieces_of(part, inner))
-                inside = placed(chunk, split_by(part, inner, readings.within(used, used + count)))
-            else:
-                inside = placed(chunk, split(part, inner))
-            check_flat(inside, inner, apart=False)
-            chunks += inside
-            used += count
+            chunks += [chunk] if part is None else placed(chunk, split(part, inner))
+        check_flat(chunks, inner)
         return chunks
 
-    def _parts(
-        self, source: SourceText, boundaries: Sequence[Boundary]
-    ) -> Iterator[tuple[Boundary, SourceText | None]]:
+    def _parts(self, source: SourceText, outside: Sequence[Boundary]) -> Iterator[tuple[Boundary, SourceText | None]]:
         """Give the outer strategy's chunks, with the part of the text that each is, where it is too long."""
-        check_flat(boundaries, self.strategies[0], apart=True)
+        check_parts(source, outside, self.strategies[0])
         size = source.default_size if self.size is None else self.size
         ruler = ruler_of(source, self.unit)
-        for boundary in boundaries:
-            yield boundary, source.part(boundary.span) if ruler.size(boundary.span) > size else None
+        for chunk in outside:
+            yield chunk, source.part(chunk.span) if ruler.size(chunk.span) > size else None

@@ -1,6 +1,6 @@
 """What a strategy is handed that cuts by meaning: vectors of pieces, as the encoder read them together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self, TypeGuard, runtime_checkable
 
@@ -86,6 +86,19 @@ class Readings:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A text as far as a strategy can cut it without vectors.
+
+    Attributes:
+        pieces: the pieces whose vectors it waits for: in order, apart, covering the text.
+        cut: says where the chunks are, once these are known.
+    """
+
+    pieces: list[Span]
+    cut: Callable[[Readings], list[Boundary]]
+
+
 @runtime_checkable
 class VectorStrategy(Strategy, Protocol):
     """A strategy that may need the vectors of pieces of the text before it can say where to cut.
@@ -99,12 +112,8 @@ class VectorStrategy(Strategy, Protocol):
         """Whether, as configured, it does."""
         ...
 
-    def pieces(self, source: SourceText) -> Iterable[Span]:
-        """Say which pieces: in order, apart, covering the text."""
-        ...
-
-    def split_by(self, source: SourceText, readings: Readings) -> Iterable[Boundary]:
-        """Say where the chunks are, once the pieces' vectors are known."""
+    def prepare(self, source: SourceText) -> Waiting:
+        """Do all that can be done without the vectors."""
         ...
 
 

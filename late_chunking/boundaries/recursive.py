@@ -8,7 +8,7 @@ import regex as expressions
 
 from late_chunking.boundaries.merging import Merging
 from late_chunking.boundaries.patterns import compiled, cuts_at, found
-from late_chunking.boundaries.separators import PRESETS
+from late_chunking.boundaries.separators import PRESETS, preset_cuts
 from late_chunking.boundaries.sizes import SizeOptions
 from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import Boundary
@@ -70,12 +70,6 @@ class Recursive(SizeOptions):
         if self.separators is None or isinstance(self.separators, str):
             return []
         return [compiled(separator, "separator", literal=not self.regex) for separator in self.separators]
-
-
-def preset_cuts(source: SourceText, preset: str = "text") -> list[IntArray]:
-    """Give where a text may be cut by a list of separators of ours, coarsest first."""
-    patterns = [expressions.compile(separator) for separator in PRESETS[preset]]
-    return [cuts_at(source, [match.end() for match in pattern.finditer(source.text)]) for pattern in patterns]
 
 
 def _checked(separators: str | Sequence[str]) -> str | tuple[str, ...]:

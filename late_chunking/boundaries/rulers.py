@@ -97,8 +97,8 @@ class UnitRuler:
 class CountingRuler:
     """A caller's function ``str → int``, asked about the very text of a range.
 
-    It should not give less for a text than for a part of it; where it does, chunks are smaller
-    than they might be, but never too large.
+    It should not give less for a text than for a part of it; where it does, chunks may be smaller
+    than they might be, and semantic ones larger.
 
     Attributes:
         text: the text.

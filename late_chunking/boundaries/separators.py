@@ -1,6 +1,16 @@
-"""Lists of separators by name: prose, chats, tickets."""
+"""Lists of separators by name: prose, chats, tickets.
+
+The patterns are the package `regex`'s, which lets several groups share a name. None takes time
+that grows faster than the text: what repeats is bounded or possessive.
+"""
 
 from typing import Final
+
+import regex
+
+from late_chunking.boundaries.patterns import cuts_at
+from late_chunking.boundaries.source import SourceText
+from late_chunking.characters import IntArray
 
 _PARAGRAPH: Final = r"\n\s*\n"
 _LINE: Final = r"\r\n|[\n\r\u2028]"
@@ -8,30 +18,32 @@ _SENTENCE_END: Final = r"[.!?…؟۔][\"'”’»)\]]*\s+|[。！？｡।॥][�
 _WORD: Final = r"\s+"
 
 # A time of day, with or without a date before it, as chat programs write them.
-_TIME: Final = r"[\[(]?(?:\d[\d./-]*[, T]+)?\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:\.\d+)?Z?(?: ?[AaPp]\.?[Mm]\.?)?[\])]?"
-_NAME: Final = r"[^\W\d_][\w.'’-]*(?: [\w.'’()#&/-]{1,30}){0,3}"
+_TIME: Final = (
+    r"[\[(]?(?:\d[\d./-]{0,12}[, T]{1,3})?\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:\.\d{1,9})?Z?(?: ?[AaPp]\.?[Mm]\.?)?[\])]?"
+)
+_NAME: Final = r"[^\W\d_][\w.'’-]{0,40}(?: [\w.'’()#&/-]{1,30}){0,3}"
 
 # A line that begins a turn. The groups: `time` and `name`, as far as the line has them.
 SPEAKER: Final = (
-    r"(?m)^[ \t]*(?:[-*•] )?(?:"
-    rf"(?P<time>{_TIME})?[ \t–-]*(?:\*\*|__)?(?P<name>{_NAME})(?P<time>[ \t]*{_TIME})?"
+    r"(?m)^[ \t]*+(?:[-*•] )?(?:"
+    rf"(?:(?P<time>{_TIME})[ \t–-]*+)?(?:\*\*|__)?(?P<name>{_NAME})(?P<time>[ \t]*+{_TIME})?"
     r"(?:\*\*|__)?(?:：|:(?:\*\*|__)?(?=\s|$))"
-    rf"|(?P<time>{_TIME})?[ \t]*<[@+ ]?(?P<sure>[^\s<>|]{{1,40}})>(?=\s)"
-    rf"|(?P<name>{_NAME})(?P<time> {{1,4}}{_TIME})[ \t]*\r?$"
+    rf"|(?:(?P<time>{_TIME})[ \t]*+)?<[@+ ]?(?P<sure>[^\s<>|]{{1,40}})>(?=\s)"
+    rf"|(?P<name>{_NAME})(?P<time> {{1,4}}{_TIME})[ \t]*+\r?$"
     r"|<\|(?:im_start|start_header_id)\|>(?P<sure>\w+)"
-    r"|#{1,6} (?P<name>[^\W\d_]+)[ \t]*\r?$)"
+    r"|#{1,6} (?P<name>[^\W\d_]++)[ \t]*+\r?$)"
 )
 # A line that begins a message in a ticket or a mail thread.
 MESSAGE: Final = (
-    r"(?m)^[ \t>]*(?:"
-    r"(?P<sure>On .{5,120} wrote:)[ \t]*\r?$"
+    r"(?m)^[ \t>]*+(?:"
+    r"(?P<sure>On .{5,120} wrote:)[ \t]*+\r?$"
     r"|(?P<sure>(?:From|Von|De|Van|Da):[ \t]).*@"
     r"|(?P<sure>-{2,} ?(?:Original|Forwarded|Reply|Ursprüngliche|Message)[^\n]{0,60})$"
     r"|(?P<sure>(?:Comment|Reply|Update|Answer) (?:#?\d+|(?:by|from) [^\n.]{1,40})[^\n.]{0,40})$"
     rf"|(?P<sure>[^\n:]{{2,60}} (?:added a comment|commented|replied|wrote)\b[^\n]{{0,40}}(?::|{_TIME}))[ \t]*\r?$"
     r"|(?P<sure>#\d+ [^\n]{0,80}\d{4}[^\n]{0,30})$)"
 )
-_RULE: Final = r"(?m)^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|~{3,})[ \t]*\r?\n"
+_RULE: Final = r"(?m)^[ \t]*+(?:-{3,}+|={3,}+|_{3,}+|\*{3,}+|~{3,}+)[ \t]*+\r?\n"
 
 # Coarsest first. A chat is cut at its turns, a ticket at rules and messages, then both as prose is.
 PRESETS: Final = {
@@ -39,3 +51,9 @@ PRESETS: Final = {
     "chat": (rf"(?={SPEAKER})", _PARAGRAPH, _LINE, _SENTENCE_END, _WORD),
     "tickets": (_RULE, rf"(?={MESSAGE})", rf"(?={SPEAKER})", _PARAGRAPH, _LINE, _SENTENCE_END, _WORD),
 }
+
+
+def preset_cuts(source: SourceText, preset: str = "text") -> list[IntArray]:
+    """Give where a text may be cut by a list of separators of ours, coarsest first."""
+    patterns = [regex.compile(separator) for separator in PRESETS[preset]]
+    return [cuts_at(source, [match.end() for match in pattern.finditer(source.text)]) for pattern in patterns]

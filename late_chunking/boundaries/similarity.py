@@ -43,13 +43,51 @@ def word_similarities(texts: Sequence[str], window: int) -> Similarities:
     r"""Give the cosine of word counts (``\w+``, lower case) across each gap, [P - 1]. As Hearst's TextTiling.
 
     Two sides without any word are alike; one without any is unlike one with some.
+
+    Args:
+        texts: [P].
+        window: as for `vector_similarities`.
     """
     bags = [Counter(_WORD.findall(text.lower())) for text in texts]
+    left, right = _Bag(), _Bag()
+    for bag in bags[1 : window + 1]:
+        right.add(bag)
     similarities = np.empty(max(len(bags) - 1, 0))
     for gap in range(len(similarities)):
-        left: Counter[str] = sum(bags[max(gap - window, 0) : gap + 1], Counter())
-        right: Counter[str] = sum(bags[gap + 1 : gap + 2 + window], Counter())
-        product = sum(count * right[word] for word, count in left.items())
-        lengths = sum(count**2 for count in left.values()) * sum(count**2 for count in right.values())
-        similarities[gap] = product / lengths**0.5 if lengths else float(left == right)
+        # Each bag comes to a side once and leaves it once, however wide the window is.
+        left.add(bags[gap])
+        if gap > window:
+            left.take(bags[gap - window - 1])
+        if gap + 1 + window < len(bags):
+            right.add(bags[gap + 1 + window])
+        if gap:
+            right.take(bags[gap])
+        similarities[gap] = left.similarity(right)
     return similarities
+
+
+class _Bag:
+    """Counts of words that come and go, with the sum of their squares."""
+
+    def __init__(self) -> None:
+        """Begin with no word."""
+        self.counts: Counter[str] = Counter()
+        self.squares = 0
+
+    def add(self, bag: Counter[str], sign: int = 1) -> None:
+        """Put words in."""
+        for word, count in bag.items():
+            before = self.counts[word]
+            self.counts[word] = before + sign * count
+            self.squares += self.counts[word] ** 2 - before**2
+
+    def take(self, bag: Counter[str]) -> None:
+        """Take words out again."""
+        self.add(bag, -1)
+
+    def similarity(self, other: "_Bag") -> float:
+        """Give the cosine with another bag."""
+        if not (self.squares and other.squares):
+            return float(self.squares == other.squares)
+        product = sum(count * other.counts[word] for word, count in self.counts.items() if count)
+        return float(product / (self.squares * other.squares) ** 0.5)

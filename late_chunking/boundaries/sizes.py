@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from late_chunking.boundaries.source import SourceText
@@ -76,7 +77,7 @@ def overlapping(size: int, overlap: int | str) -> int:
     Raises:
         InvalidParameter: if it leaves no unit of a chunk new.
     """
-    units = math.ceil(size * float(overlap.rstrip("% ")) / 100) if isinstance(overlap, str) else overlap
+    units = math.ceil(size * Fraction(overlap.rstrip("% ")) / 100) if isinstance(overlap, str) else overlap
     if units >= size:
-        raise InvalidParameter(f"overlap must be smaller than size, got overlap {overlap} with size {size}")
+        raise InvalidParameter(f"overlap must be smaller than size, got overlap {overlap!s:.80} with size {size}")
     return units

@@ -92,11 +92,11 @@ class SourceText:
         edges = np.diff(self.visible.astype(np.int8), prepend=np.int8(0), append=np.int8(0))
         return UnitRuler(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1))
 
-    def kept(self, key: Hashable, make: Callable[["SourceText"], Ruler]) -> Ruler:
+    def ruler(self, key: Hashable, make: Callable[["SourceText"], Ruler]) -> Ruler:
         """Give a ruler made once for the whole text; a part of it gets a part of that."""
         if self.origin is not None:
             whole, start = self.origin
-            return whole.kept(key, make).within(Span(start, start + len(self.text)))
+            return whole.ruler(key, make).within(Span(start, start + len(self.text)))
         if key not in self._rulers:
             self._rulers[key] = make(self)
         return self._rulers[key]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from late_chunking.boundaries.readings import Readings, VectorStrategy
+from late_chunking.boundaries.readings import VectorStrategy, Waiting
 from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import TEXT, Boundary, CallerFunction, CallerSpans, Strategy
 from late_chunking.documents import Span
@@ -26,19 +26,12 @@ def split(source: SourceText, strategy: Strategy) -> list[Boundary]:
     return join_tokenless(source, list(strategy.split(source)))
 
 
-def pieces_of(source: SourceText, strategy: VectorStrategy) -> list[Span]:
-    """Give the pieces whose vectors a strategy asks for: strictly increasing, apart, each owning a token."""
+def prepare(source: SourceText, strategy: VectorStrategy) -> Waiting:
+    """Apply a strategy that waits for vectors, as far as that goes; by the same rules."""
     if (trivial := _trivial(source)) is not None:
-        return [boundary.span for boundary in trivial]
-    pieces = join_tokenless(source, [Boundary(span) for span in strategy.pieces(source)])
-    return [boundary.span for boundary in pieces]
-
-
-def split_by(source: SourceText, strategy: VectorStrategy, readings: Readings) -> list[Boundary]:
-    """Apply a strategy to a text, now that the vectors of its pieces are known."""
-    if (trivial := _trivial(source)) is not None:
-        return trivial
-    return join_tokenless(source, list(strategy.split_by(source, readings)))
+        return Waiting([boundary.span for boundary in trivial], lambda readings: trivial)
+    waiting = strategy.prepare(source)
+    return Waiting(waiting.pieces, lambda readings: join_tokenless(source, waiting.cut(readings)))
 
 
 def placed(outer: Boundary, found: Iterable[Boundary]) -> list[Boundary]:
@@ -56,16 +49,31 @@ def placed(outer: Boundary, found: Iterable[Boundary]) -> list[Boundary]:
     ]
 
 
-def check_flat(boundaries: Sequence[Boundary], strategy: Strategy, *, apart: bool) -> None:
-    """Pass if chunks are of one level, and lie apart where others are to be found within them.
+def check_parts(source: SourceText, boundaries: Sequence[Boundary], strategy: Strategy) -> None:
+    """Pass if other strategies can cut within these chunks.
+
+    Raises:
+        InvalidParameter: if they overlap or have levels, or one, a caller's, cuts a grapheme
+            cluster or owns no token.
+    """
+    check_flat(boundaries, strategy)
+    if any(before.span.end > after.span.start for before, after in pairwise(boundaries)):
+        raise InvalidParameter(f"the chunks of {strategy.name!r} overlap: nothing can be cut within them")
+    for start, end in (boundary.span for boundary in boundaries):
+        if not (source.breaks[start] and source.breaks[end]):
+            raise InvalidParameter(f"span [{start}, {end}) cuts a grapheme cluster: nothing can be cut within it")
+        if not source.tokens.size(Span(start, end)):
+            raise InvalidParameter(f"span [{start}, {end}) owns no token: nothing can be cut within it")
+
+
+def check_flat(boundaries: Sequence[Boundary], strategy: Strategy) -> None:
+    """Pass if chunks are of one level.
 
     Raises:
         InvalidParameter: if not.
     """
     if any(boundary.level or boundary.parent is not None for boundary in boundaries):
         raise InvalidParameter(f"{strategy.name!r} has levels of its own: it cannot stand inside or around others")
-    if apart and any(before.span.end > after.span.start for before, after in pairwise(boundaries)):
-        raise InvalidParameter(f"the chunks of {strategy.name!r} overlap: nothing can be cut within them")
 
 
 def _trivial(source: SourceText) -> list[Boundary] | None:

@@ -128,7 +128,8 @@ def settings_of(strategy: Strategy) -> dict[str, Any]:
     configured: Any = strategy
     if isinstance(strategy, CallerSpans | CallerFunction) or not dataclasses.is_dataclass(configured):
         return {}
-    return {field.name: _setting(getattr(configured, field.name)) for field in dataclasses.fields(configured)}
+    fields = [field.name for field in dataclasses.fields(configured) if field.init]
+    return {name: _setting(getattr(configured, name)) for name in fields}
 
 
 def _setting(value: Any) -> Any:  # noqa: ANN401 - whatever an option may be
@@ -136,6 +137,11 @@ def _setting(value: Any) -> Any:  # noqa: ANN401 - whatever an option may be
     if isinstance(value, tuple):
         return [_setting(item) for item in value]
     return {"strategy": value.name, **settings_of(value)} if isinstance(value, Strategy) else value
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Tell whether a value counts as a number; booleans do not."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def is_integer(value: object) -> TypeGuard[int]:

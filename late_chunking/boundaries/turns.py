@@ -9,8 +9,7 @@ import regex
 
 from late_chunking.boundaries.patterns import compiled, cuts_at, found
 from late_chunking.boundaries.pieces import PieceOptions, gather
-from late_chunking.boundaries.recursive import preset_cuts
-from late_chunking.boundaries.separators import MESSAGE, SPEAKER
+from late_chunking.boundaries.separators import MESSAGE, SPEAKER, preset_cuts
 from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import Boundary
 from late_chunking.boundaries.units import UNITS
@@ -18,61 +17,17 @@ from late_chunking.errors import InvalidParameter
 
 _SPEAKER: Final = regex.compile(SPEAKER)
 _MESSAGE: Final = regex.compile(MESSAGE)
-_ROLES: Final = {
-    "user",
-    "assistant",
-    "system",
-    "human",
-    "ai",
-    "bot",
-    "agent",
-    "tool",
-    "customer",
-    "client",
-    "support",
-    "operator",
-    "interviewer",
-    "interviewee",
-    "moderator",
-    "speaker",
-    "q",
-    "a",
-    "question",
-    "answer",
-}  # fmt: skip
+_ROLES: Final = frozenset(
+    "user assistant system human ai bot agent tool customer client support operator interviewer interviewee "  # noqa: SIM905
+    "moderator speaker q a question answer".split()
+)
 # Fields of a message's head: they follow the line that begins it.
-_FIELDS: Final = {
-    "from",
-    "von",
-    "de",
-    "van",
-    "da",
-    "to",
-    "an",
-    "cc",
-    "bcc",
-    "date",
-    "sent",
-    "subject",
-    "re",
-    "reply-to",
-    "attachments",
-    "status",
-    "priority",
-    "severity",
-    "assignee",
-    "assigned",
-    "reporter",
-    "created",
-    "updated",
-    "closed",
-    "category",
-    "component",
-    "version",
-    "tags",
-    "labels",
-    "environment",
-}  # fmt: skip
+_FIELDS: Final = frozenset(
+    "from von de van da to an cc bcc date sent subject re reply-to attachments status priority severity assignee "  # noqa: SIM905
+    "assigned reporter created updated closed category component version tags labels environment".split()
+)
+# "Speaker 2", "Agent (Ann)".
+_OF_A_ROLE: Final = regex.compile(r"(\p{L}{2,}) (?:#?\d+|\(.*\))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +42,7 @@ class Turns(PieceOptions):
 
     ``Name:`` alone also begins notes and lists in prose. So it counts where it has a time, where
     the name is a role such as ``User`` or speaks at least twice, or where nothing surer is found
-    and more than half of the lines begin so.
+    and more than two thirds of the lines begin so.
 
     Attributes:
         marker: a regular expression for what a turn begins with, instead of all that.
@@ -123,12 +78,13 @@ def _turn_starts(text: str) -> list[int]:
     named: list[tuple[int, str]] = []
     for match in _SPEAKER.finditer(text):
         name, heading = (match["name"] or "").casefold(), match[0].lstrip().startswith("#")
-        role = name in _ROLES or (name.split(" ")[0] in _ROLES and not heading)
+        numbered = _OF_A_ROLE.fullmatch(name)
+        role = (numbered[1] if numbered else name) in _ROLES
         if match["sure"] or role or (match["time"] and name not in _FIELDS):
             starts.append(match.start())
         elif name not in _FIELDS and not heading:
             named.append((match.start(), name))
     often = Counter(name for _, name in named)
     lines = sum(1 for line in text.splitlines() if line.strip())
-    all_of_them = not starts and 2 * len(named) > lines
+    all_of_them = not starts and 3 * len(named) > 2 * lines
     return starts + [start for start, name in named if all_of_them or often[name] > 1]

@@ -8,9 +8,9 @@ import numpy as np
 from late_chunking.boundaries.rulers import CountingRuler, Ruler, UnitRuler
 from late_chunking.boundaries.source import SourceText
 from late_chunking.dependencies import require
-from late_chunking.errors import InvalidParameter, MissingDependency
+from late_chunking.errors import InvalidParameter
 
-# A name, a function that counts a string, or a tiktoken.Encoding (typed so as it is optional).
+# A name, a function that counts a string, or a tiktoken.Encoding (tiktoken is imported only where used).
 Unit: TypeAlias = str | Callable[[str], int] | Any
 
 UNITS: Final[dict[str, Callable[[SourceText], UnitRuler]]] = {
@@ -47,10 +47,11 @@ def ruler_of(source: SourceText, unit: Unit) -> Ruler:
 
     Raises:
         InvalidParameter: if the unit is unknown.
-        MissingDependency: if it is tiktoken's, and its tables cannot be loaded.
+            Also if it is tiktoken's, and its tables cannot be loaded.
     """
     check_unit(unit, tuple(UNITS))
-    return source.kept(unit if isinstance(unit, str) else id(unit), lambda whole: _ruler(whole, unit))
+    # By identity, as a caller's object need not be hashable; the strategy that names it keeps it alive.
+    return source.ruler(unit if isinstance(unit, str) else id(unit), lambda whole: _ruler(whole, unit))
 
 
 def _ruler(source: SourceText, unit: Unit) -> Ruler:
@@ -67,7 +68,7 @@ def _is_encoding(unit: object) -> bool:
     return hasattr(unit, "encode_ordinary") and hasattr(unit, "decode_with_offsets")
 
 
-def _encoding(unit: str) -> Any:  # noqa: ANN401 - tiktoken is optional
+def _encoding(unit: str) -> Any:  # noqa: ANN401 - a tiktoken.Encoding
     """Load the encoding that ``"tiktoken:NAME"`` names; a NAME may also be a model's."""
     tiktoken = require("tiktoken", purpose=f"the unit {unit!r}")
     name = unit.removeprefix(TIKTOKEN)
@@ -80,7 +81,7 @@ def _encoding(unit: str) -> Any:  # noqa: ANN401 - tiktoken is optional
     try:
         return tiktoken.get_encoding(name)
     except (OSError, ValueError) as error:
-        raise MissingDependency(
+        raise InvalidParameter(
             f"unit {unit!r}: tiktoken could not download the tables of {name!r}: {type(error).__name__}; "
             "where there is no network, set TIKTOKEN_CACHE_DIR to a folder that holds them"
         ) from error

@@ -4,6 +4,7 @@ For boundaries that are known only after the document was read: no token vector 
 them, nor looked at again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -36,7 +37,7 @@ class Cells:
         kept_from: [W + 1], as of `Windows`.
         head: tokens before the text (special tokens, prompt) that its first chunk takes: their
             row is R, if there are any.
-        tail: tokens after it, which its last chunk takes: their row is the last.
+        tail: tokens after it, which its last chunk takes: their row is the last one, if there are any.
     """
 
     cuts: IntArray
@@ -135,7 +136,13 @@ class Cells:
 
 
 def make_cells(
-    tokens: TokenizedText, cuts: IntArray, windows: Windows, tokenizer: Tokenizer, *, pool_prompt: bool
+    tokens: TokenizedText,
+    cuts: IntArray,
+    windows: Windows,
+    tokenizer: Tokenizer,
+    *,
+    pool_prompt: bool,
+    headers: Sequence[IntArray] = (),
 ) -> tuple[list[TokenSequence], Cells]:
     """Turn a text's windows into sequences, all of whose tokens are pooled into cells.
 
@@ -145,11 +152,13 @@ def make_cells(
         windows: the windows to read them in.
         tokenizer: gives the special tokens.
         pool_prompt: as for `make_sequences`.
+        headers: as for `make_sequences`.
     """
     head, tail = surroundings(tokens, tokenizer)
     cells = Cells.of(cuts, windows, len(head) if pool_prompt else 0, len(tail))
     sequences = []
     for window in range(len(windows)):
+        head, tail = surroundings(tokens, tokenizer, headers[window] if headers else None)
         start, end = int(windows.starts[window]), int(windows.ends[window])
         rows = np.flatnonzero(cells.windows == window)
         bags = np.arange(len(head), len(head) + end - start)

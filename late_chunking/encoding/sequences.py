@@ -1,5 +1,6 @@
 """What the encoder reads: one window of a text with its special tokens, and what to pool of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,7 @@ def make_sequences(
     tokenizer: Tokenizer,
     *,
     pool_prompt: bool = True,
+    headers: Sequence[IntArray] = (),
     first_row: int = 0,
 ) -> list[TokenSequence]:
     """Turn a text's windows into sequences, those that a span has a part in.
@@ -51,11 +53,13 @@ def make_sequences(
         tokenizer: gives the special tokens.
         pool_prompt: whether a span that begins the text takes the leading special tokens and
             the prompt; false for models trained so.
+        headers: for each window, ids that are read between its prompt and its text, and not
+            pooled; for the first window, none. Without any, windows have no headers.
         first_row: the row of the first span's vector.
     """
-    head, tail = surroundings(tokens, tokenizer)
     sequences = []
     for window in range(len(windows)):
+        head, tail = surroundings(tokens, tokenizer, headers[window] if headers else None)
         start, end = int(windows.starts[window]), int(windows.ends[window])
         kept = np.clip(alignment.read, windows.kept[window], windows.kept[window + 1]) - start + len(head)  # [C, 2]
         before = alignment.leading & (pool_prompt and window == 0)
@@ -68,10 +72,12 @@ def make_sequences(
     return sequences
 
 
-def surroundings(tokens: TokenizedText, tokenizer: Tokenizer) -> tuple[IntArray, IntArray]:
-    """Give the ids that stand before every window of a text, and those after it."""
-    head = np.concatenate((np.asarray(tokenizer.leading, dtype=np.int64), tokens.prompt_ids))
-    return head, np.asarray(tokenizer.trailing, dtype=np.int64)
+def surroundings(
+    tokens: TokenizedText, tokenizer: Tokenizer, header: IntArray | None = None
+) -> tuple[IntArray, IntArray]:
+    """Give the ids that stand before a window of a text, and those after it."""
+    parts = [np.asarray(tokenizer.leading, dtype=np.int64), tokens.prompt_ids, *([] if header is None else [header])]
+    return np.concatenate(parts), np.asarray(tokenizer.trailing, dtype=np.int64)
 
 
 def _bags(

@@ -6,14 +6,13 @@ from fastapi import APIRouter, Depends, Request
 
 from late_chunking import EmbeddedDocument, FailedDocument
 from late_chunking.embedder import Outcome
-from late_chunking.plans import Plan
 from late_chunking.records import chunk_record, document_record
 from late_chunking.vectors import shortened
 from server.answers import JsonAnswer, encoded, written
 from server.auth import DOCUMENTED
 from server.bodies import JsonRoute
 from server.documents import documents_of, request_of
-from server.errors import NATIVE, failure
+from server.errors import NATIVE, failure, raise_if_all_failed
 from server.schemas.chunks import ChunksAnswer, ChunksRequest
 from server.schemas.errors import error_responses
 from server.service import Service, service_of
@@ -36,10 +35,17 @@ async def chunks(request: Request, body: ChunksRequest, service: Annotated[Servi
     service.check_model(body.model)
     service.check_count(len(body.documents), "documents")
     service.check_dimensions(body.dimensions)
-    outcomes = await service.embed(request, lambda: _plans(body, service))
+    asked = request_of(
+        body.chunking,
+        mode=body.mode,
+        blend_weight=body.blend_weight,
+        window_context=body.window_context,
+        input_type=body.input_type,
+        on_overflow=body.on_overflow,
+    )
+    outcomes = await service.embed(request, lambda: service.plan(documents_of(body.documents), asked))
+    raise_if_all_failed(outcomes)
     embedded = [outcome for outcome in outcomes if isinstance(outcome, EmbeddedDocument)]
-    if not embedded and isinstance(outcomes[0], FailedDocument):
-        raise outcomes[0].error
     return JsonAnswer(
         {
             "object": "list",
@@ -48,22 +54,6 @@ async def chunks(request: Request, body: ChunksRequest, service: Annotated[Servi
             "data": [_entry(outcome, body) for outcome in outcomes],
         }
     )
-
-
-def _plans(body: ChunksRequest, service: Service) -> list[Plan]:
-    """Plan all documents of a request.
-
-    Raises:
-        InvalidInput: naming the document, if one is to blame.
-    """
-    request = request_of(body.chunking, mode=body.mode, input_type=body.input_type, on_overflow=body.on_overflow)
-    plans: list[Plan] = []
-    pooled = 0
-    for index, document in enumerate(documents_of(body.documents)):
-        plans.append(service.chunker.planner.plan(document, request, index))
-        pooled += int(plans[-1].pooled.sum())
-        service.check_pooled(pooled)
-    return plans
 
 
 def _entry(outcome: Outcome, body: ChunksRequest) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from pydantic.config import JsonDict, JsonValue
 from pydantic_core import PydanticCustomError
 
+from late_chunking.request import DEFAULT_BLEND_WEIGHT
 from server.schemas.fields import Dimensions, Embedding, EncodingFormat, InputType, RequestBody, one_or_several
 
-Mode: TypeAlias = Literal["late", "naive"]
+Mode: TypeAlias = Literal["late", "naive", "blend", "contextual"]
 OnOverflow: TypeAlias = Literal["window", "error"]
 
 _TEXT: Final = "Berlin is the capital of Germany. The city has 3.8 million inhabitants."
@@ -106,6 +107,9 @@ class DocumentIn(RequestBody):
     title: str | None = None
     spans: list[SpanEdges] | None = Field(default=None, description="Boundaries of your own.")
     chunking: Chunking | None = Field(default=None, description="A strategy, or several, for this document.")
+    context: str | list[str] | None = Field(
+        default=None, description="For mode `contextual`: what to put before its chunks, one text or one for each."
+    )
     metadata: Metadata = Field(default={}, description="Anything; it comes back with the document.")
 
 
@@ -119,7 +123,17 @@ class ChunksRequest(RequestBody):
     chunking: Chunking | None = Field(
         default=None, description="A strategy, or several; by default `recursive` with the model's default size."
     )
-    mode: Mode = Field(default="late", description="`naive` embeds every chunk alone, for comparison.")
+    mode: Mode = Field(
+        default="late",
+        description="`naive` embeds every chunk alone, `blend` weighs both, `contextual` embeds every chunk alone "
+        "behind a header: title, headings, the document's `context`.",
+    )
+    blend_weight: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=DEFAULT_BLEND_WEIGHT, description="In mode `blend`, the weight of the late vector."
+    )
+    window_context: bool = Field(
+        default=False, description="Whether later windows of a document begin with its title and headings."
+    )
     input_type: InputType | None = Field(default="document", description="Which of the model's prompts to use.")
     dimensions: Dimensions = None
     encoding_format: EncodingFormat = "float"
@@ -147,7 +161,7 @@ class ChunkRecord(BaseModel):
     heading_path: list[str]
     parent: str | None = Field(description="The id of the chunk around it, in the level above.")
     previous: str | None = Field(description="The id of the chunk before it, in its level.")
-    next: str | None
+    next: str | None = Field(description="The id of the chunk after it, in its level.")
     context: list[int] | None = Field(description="What to hand to a generator in its place, if the strategy says so.")
     page: int | None
     table_header: list[int] | None
