@@ -53,6 +53,7 @@ def _neighbours(boundaries: Sequence[Boundary], ids: Sequence[str]) -> tuple[lis
     following: list[str | None] = [None] * len(boundaries)
     order = sorted(range(len(boundaries)), key=lambda place: (boundaries[place].level, boundaries[place].span))
     for one, other in pairwise(order):
-        if boundaries[one].level == boundaries[other].level:
+        # A caller's span given twice has one id: it is no neighbour of itself.
+        if boundaries[one].level == boundaries[other].level and ids[one] != ids[other]:
             following[one], previous[other] = ids[other], ids[one]
     return previous, following

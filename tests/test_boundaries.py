@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from late_chunking import LateChunker, errors
 from late_chunking.boundaries import (
     STRATEGIES,
+    Boundary,
     Hierarchy,
     Paragraphs,
     Readings,
@@ -25,6 +26,7 @@ from late_chunking.boundaries import (
     prepare,
     split,
 )
+from late_chunking.documents import Span
 from tests.sources import UNITS, byte_source, sizes, strategies
 from tests.text import nasty_text
 
@@ -129,6 +131,9 @@ PARAMETERS = {
         ("recursive", {"separators": ["(?R)"], "regex": True}, "calls itself or a group"),
         ("recursive", {"separators": ["(a)(?1)"], "regex": True}, "calls itself or a group"),
         ("recursive", {"separators": ["(" * 400 + ")" * 400], "regex": True}, "is no regular expression"),
+        ("recursive", {"separators": ["(?a)(?u)x"], "regex": True}, "is no regular expression"),
+        ("recursive", {"separators": ["((a?){199}){199}"], "regex": True}, "it has 79202 parts; 20000 are the limit"),
+        ("turns", {"marker": "((((a?){99}){99}){99}){9}"}, "repeats repetitions"),
         ("recursive", {"separators": ["x" * 1001]}, "at most 1000 characters, got 1001"),
         ("sentences", {"language": "\ud800"}, "language must be"),
         ("tokens", {"size": np.array(5.5)}, "size must be an integer"),
@@ -216,6 +221,28 @@ def test_a_percentage_is_rounded_up(percentage: str, units: int) -> None:
     text = " ".join("word" for _ in range(60))
     by_percentage, by_count = (split(byte_source(text), Words(10, overlap)) for overlap in (percentage, units))
     assert by_percentage == by_count
+
+
+def test_paragraphs_keep_a_space_that_carries_a_mark() -> None:
+    text = "a\n\n \u0301b"
+    assert [text[slice(*boundary.span)] for boundary in split(byte_source(text), Paragraphs())] == ["a", " \u0301b"]
+
+
+def test_repetitions_are_counted_as_they_are_written_out() -> None:
+    for pattern in (r"\d{4}-\d{2}-\d{2}", r"[({)]{9}\({3}", r"(\w{1,40} ){0,5}[^\n]{0,80}", "a{9"):
+        make_strategies("recursive", {"separators": [pattern], "regex": True, "size": 5})
+
+
+@pytest.mark.parametrize("given", [[(0, 5)], [Boundary((0, 5))], [Boundary(Span(0, 5000))], [Boundary(Span(3, 3))]])
+def test_a_strategy_of_anyones_making_is_checked(given: list) -> None:
+    class Odd:
+        name = "odd"
+
+        def split(self, source: SourceText) -> list:
+            return given
+
+    with pytest.raises(errors.InvalidInput, match="strategy 'odd'"):
+        split(byte_source("some text"), Odd())
 
 
 def test_paragraphs_merge_and_too_long_ones_are_cut_at_sentences() -> None:

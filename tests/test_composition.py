@@ -146,6 +146,17 @@ def test_an_unknown_strategy_within_another_lists_the_known() -> None:
         Nested("paragraph")
 
 
+def test_strategies_stand_within_each_other_only_so_deep() -> None:
+    given: dict = {"strategy": "sentences"}
+    for _ in range(7):
+        given = {"strategy": "nested", "outer": given, "inner": given, "size": 4}
+    assert split(byte_source(TEXT), make_strategies(given)[0])
+    for _ in range(300):
+        given = {"strategy": "nested", "outer": given}
+    with pytest.raises(errors.InvalidParameter, match="8 deep at most"):
+        make_strategies(given)
+
+
 def test_a_slow_expression_has_one_limit_for_all_parts() -> None:
     slow = {"strategy": "recursive", "size": 1, "separators": ["(a|aa)+$b"], "regex": True}
     text = "\n\n".join("a" * 24 for _ in range(400))

@@ -137,6 +137,12 @@ def test_a_new_strategy_needs_a_line_in_the_registry_alone(
     assert "lines" in refused.json()["error"]
 
 
+def test_a_span_given_twice_is_no_neighbour_of_itself(embedded: LateChunker) -> None:
+    chunks = embedded.embed(TEXT, spans=[(0, 10), (0, 10), (11, 24)]).chunks
+    assert chunks[0].id == chunks[1].id
+    assert all(chunk.id not in (chunk.previous, chunk.next) for chunk in chunks)
+
+
 def test_a_callers_spans_are_linked_in_the_order_of_the_text(embedded: LateChunker) -> None:
     chunks = embedded.embed(TEXT, spans=[(43, 56), (0, 10), (11, 24)]).chunks
     assert [chunk.previous for chunk in chunks] == [chunks[2].id, None, chunks[1].id]

@@ -21,6 +21,13 @@ CHATS = {
     "markup": ["<|im_start|>user\nIs it there?<|im_end|>", "<|im_start|>assistant\nNot yet.<|im_end|>"],
     "headings": ["## User\nIs it there?", "## Assistant\nNot yet."],
     "wide colon": ["小明：你好。", "小红：你好吗？", "小明：很好。"],
+    "tilde": ["[12.05.24, 09:41:13] ~ Ben: yo", "[12.05.24, 09:41:20] Ann: hi"],
+    "offset": ["[2024-05-12T09:41:00+02:00] Anna: hi", "[2024-05-12T09:42:00+02:00] Ben: yo"],
+    "dashes": ["anna — Today at 9:41 AM\nhi", "ben — 12/05/2024 9:42 AM\nyo"],
+    "spaced": ["Anna : bonjour", "Bo : salut", "Anna : ça va ?"],
+    "mentions": ["@anna: hi", "@ben: yo", "@anna: ok"],
+    "titles": ["Dr. Anna Maria von der Leyen: Yes.", "Mr. Bo: No.", "Dr. Anna Maria von der Leyen: Well."],
+    "heads": ["### User:\nhi", "### Assistant:\nyo"],
     "speech": ["MODERATOR: Good evening.", "DR. ÖZ-MÜLLER: Thank you.", "MODERATOR: So?", "DR. ÖZ-MÜLLER: No."],
 }
 TICKETS = {
@@ -28,13 +35,17 @@ TICKETS = {
         "From: ann@example.org\nTo: desk@example.org\nDate: Monday\nSubject: Printer\n\nIt smokes.",
         "On Mon, 3 Feb 2025 at 10:12, Desk <desk@example.org> wrote:\n> Which one?",
     ],
+    "wrapped": ["Hi", "On Mon, May 12, 2024 at 9:41 AM Anna\n<anna@example.com> wrote:\n> Hello"],
+    "german": ["Hallo", "Am 12.05.2024 um 09:41 schrieb Anna:\n> Hallo"],
+    "display names": ["Hi", "From: Anna Smith\nSent: Monday\nTo: Bo\nSubject: x\n\nHello"],
+    "forge": ["It fails.", "anna commented on May 12, 2024\nSince when?", "bo commented 3 days ago\nSince May."],
     "comments": ["Printer smokes\nStatus: open\nPriority: high", "Comment #1\nWhich one?", "Comment #2\nThe new one."],
     "tracker": ["Printer smokes.", "Ann Lee added a comment - 12/Jan/25 3:05 PM\nThe new one."],
 }
 
 
 @pytest.mark.parametrize("name", [*CHATS, *TICKETS])
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r", "\u2028"])
 def test_turns_are_found(name: str, newline: str) -> None:
     turns = [turn.replace("\n", newline) for turn in (CHATS | TICKETS)[name]]
     text = newline.join(turns)
@@ -50,6 +61,10 @@ def test_turns_are_found(name: str, newline: str) -> None:
         "At 09:41 the train left.\nNobody: not one person saw it.\nIt was late.\nIt was dark.",
         "Ann wrote a letter to Bob.\nUpdate from the field came at noon.\nOn Monday he wrote: nothing.",
         "A short list: apples, pears.\nIt rained.\nSystem requirements: 4 GB.\nUser guide: see below.\nIt was late.",
+        "if x:\n  return 1\nelse:\n  return 2\ntry:\n  x()\nelse:\n  y()",
+        "Host: example.org\nAccept: text\nConnection: close\nAge: 5",
+        "On the last page of the book he wrote:\nit is over.\nAnswer 42 is right.\nUpdate 3 was released.",
+        "The question is:\nwhy?\nThe question is:\nhow?",
         "Status: open\nPriority: high\nStatus: closed",
     ],
 )

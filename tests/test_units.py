@@ -30,7 +30,7 @@ def utf16(text: str) -> int:
 
 def uneven(text: str) -> int:
     """Gives less for some texts than for parts of them."""
-    return len(text) if len(text) % 7 else max(len(text) // 3, 1)
+    return len(text) if len(text) % 7 else len(text) // 3
 
 
 def counted(text: str) -> int:
@@ -125,6 +125,10 @@ def test_named_encodings_are_tiktokens(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_wrong_with_a_unit_is_said(strategy: Recursive, message: str) -> None:
     with pytest.raises(errors.InvalidParameter, match=message):
         split(byte_source("Some text. And more of it."), strategy)
+
+
+def test_a_count_beyond_all_bounds_is_too_large() -> None:
+    assert len(split(byte_source("Some text."), Recursive(5, unit=lambda text: 10**30))) == 9
 
 
 def test_time_grows_with_the_length_alone() -> None:

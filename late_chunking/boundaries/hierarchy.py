@@ -38,6 +38,7 @@ class Hierarchy:
     unit: Unit = "tokens"
     levels: Sequence[StrategyLike | int] | None = None
     strategies: tuple[Strategy, ...] = field(init=False, repr=False, compare=False)
+    needs_vectors: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the options, and make the strategies."""
@@ -55,19 +56,16 @@ class Hierarchy:
         if any(larger <= smaller for larger, smaller in pairwise(numbers)):
             raise InvalidParameter(f"sizes must decrease from level to level, got {numbers}")
         strategies = tuple(self._strategy(level) for level in given)
-        if sum(map(needs_vectors, strategies)) > 1:
+        waiting = sum(map(needs_vectors, strategies))
+        if waiting > 1:
             raise InvalidParameter("of all levels, one may wait for vectors, not several")
         object.__setattr__(self, option, tuple(numbers) if self.sizes is not None else strategies)
         object.__setattr__(self, "strategies", strategies)
+        object.__setattr__(self, "needs_vectors", waiting > 0)
 
     def _strategy(self, level: Any) -> Strategy:  # noqa: ANN401 - the caller's, unchecked
         """Make the strategy of a level."""
         return Recursive(int(level), unit=self.unit) if is_integer(level) else make_within(level)
-
-    @property
-    def needs_vectors(self) -> bool:
-        """Whether a level waits for vectors."""
-        return any(map(needs_vectors, self.strategies))
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
         """Cut level by level; all chunks of a level come before those of the next."""

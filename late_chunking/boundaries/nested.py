@@ -1,7 +1,7 @@
 """A strategy inside another, where the other's chunks are too long."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from late_chunking.boundaries.readings import Readings, Waiting, needs_vectors
@@ -33,6 +33,7 @@ class Nested:
     inner: StrategyLike = "recursive"
     size: int | None = None
     unit: Unit = "tokens"
+    needs_vectors: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the options, and make the strategies."""
@@ -44,18 +45,15 @@ class Nested:
         defaults = {} if self.size is None else {"size": self.size, "unit": self.unit}
         object.__setattr__(self, "outer", make_within(self.outer))
         object.__setattr__(self, "inner", make_within(self.inner, defaults))
-        if all(map(needs_vectors, self.strategies)):
+        waiting = sum(map(needs_vectors, self.strategies))
+        if waiting > 1:
             raise InvalidParameter("of outer and inner, one may wait for vectors, not both")
+        object.__setattr__(self, "needs_vectors", waiting > 0)
 
     @property
     def strategies(self) -> tuple[Strategy, Strategy]:
         """The two, as made."""
         return self.outer, self.inner  # type: ignore[return-value]
-
-    @property
-    def needs_vectors(self) -> bool:
-        """Whether one of the two waits for vectors."""
-        return any(map(needs_vectors, self.strategies))
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
         """Apply the outer strategy, then the inner one where its chunks are too long."""

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-import numpy as np
-
+from late_chunking.boundaries.patterns import cuts_at
 from late_chunking.boundaries.pieces import PieceOptions, gather
 from late_chunking.boundaries.sentences import sentence_spans
 from late_chunking.boundaries.source import SourceText
@@ -31,8 +30,7 @@ class Paragraphs(PieceOptions):
 
     def split(self, source: SourceText) -> Iterable[Boundary]:
         """Find the paragraphs and gather them."""
-        gaps = [gap.end() for gap in _BLANK_LINES.finditer(source.text)]
-        cuts = np.asarray([0, *gaps, len(source.text)], dtype=np.int64)
+        cuts = cuts_at(source, [0, *(gap.end() for gap in _BLANK_LINES.finditer(source.text)), len(source.text)])
         found = source.trim(cuts[:-1], cuts[1:])
         finer = [] if self.size is None else [sentence_spans(source, self.language)[0], source.words.starts]
         return gather(source, self, found, finer)

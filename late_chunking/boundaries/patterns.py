@@ -13,6 +13,11 @@ from late_chunking.errors import InvalidParameter
 
 _LONGEST: Final = 1_000
 _SECONDS: Final = 2.0
+_MOST_WRITTEN_OUT: Final = 20_000
+# Escapes and classes, what opens and closes groups, counted repetitions, and all else.
+_TOKENS: Final = regex.compile(
+    r"\\.|\[\]?[^\]]*\]|(?P<open>\()|(?P<close>\))|\{(?P<least>\d{1,9}),?(?P<most>\d{0,9})\}[?+]?|.", regex.DOTALL
+)
 # Patterns that call themselves or a group: they can take all memory before any time is up.
 _CALLS: Final = regex.compile(r"\(\?(?:R|[+-]?\d|&|P>)")
 
@@ -32,10 +37,34 @@ def compiled(pattern: str, noun: str, *, literal: bool = False) -> regex.Pattern
         raise InvalidParameter(f"a {noun} has at most {_LONGEST} characters, got {len(pattern)}")
     if not literal and _CALLS.search(pattern):
         raise InvalidParameter(f"{noun} {pattern!r:.80} calls itself or a group, which is not allowed")
+    if not literal and (size := _written_out(pattern)) > _MOST_WRITTEN_OUT:
+        raise InvalidParameter(
+            f"{noun} {pattern!r:.80} repeats repetitions: written out, it has {size} parts; "
+            f"{_MOST_WRITTEN_OUT} are the limit"
+        )
     try:
         return regex.compile(regex.escape(pattern) if literal else pattern)
-    except (regex.error, RecursionError, OverflowError, MemoryError) as error:
+    except (regex.error, RecursionError, ValueError, OverflowError, MemoryError) as error:
         raise InvalidParameter(f"{noun} {pattern!r:.80} is no regular expression: {error}") from None
+
+
+def _written_out(pattern: str) -> int:
+    """Give about how many parts a pattern has with its counted repetitions written out, as compiling does."""
+    sizes, last = [0], 0  # of the groups that are open, and of the part that a repetition would repeat
+    for token in _TOKENS.finditer(pattern):
+        if token["open"]:
+            sizes.append(0)
+        elif token["close"]:
+            last = sizes.pop() if len(sizes) > 1 else 0
+            sizes[-1] += last
+        elif token["least"]:
+            times = int(token["most"] or token["least"])
+            sizes[-1] += last * max(times - 1, 0)
+            last *= max(times, 1)
+        else:
+            last = 1
+            sizes[-1] += 1
+    return sum(sizes)
 
 
 def found(source: SourceText, pattern: regex.Pattern[str], noun: str) -> list[tuple[int, int]]:

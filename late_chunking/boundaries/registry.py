@@ -7,6 +7,7 @@ from typing import Any, Final
 from late_chunking.boundaries.strategy import CallerFunction, Chunking, Strategy, StrategyLike
 from late_chunking.errors import EmptyInput, InvalidParameter, UnknownStrategy
 
+_DEEPEST: Final = 8
 # Filled by the package, a line a strategy.
 STRATEGIES: Final[dict[str, Callable[..., Strategy]]] = {}
 
@@ -60,10 +61,23 @@ def make_within(chunking: StrategyLike, sizes: Mapping[str, Any] | None = None) 
     given = {"strategy": chunking} if isinstance(chunking, str) else chunking
     if not isinstance(given, Mapping):
         return make_strategy(given)
+    _check_depth(given)
     name, own = _named(given)
     options = options_of(name)
     takes = "size" in options and "unit" in options and options["unit"].default == "tokens" and "size" not in own
     return _by_name(name, {**(sizes or {}), **own} if takes else own)
+
+
+def _check_depth(given: Mapping[str, Any]) -> None:
+    """Refuse a strategy within a strategy within a strategy, and so on."""
+    levels, depth = [given], 0
+    while levels:
+        depth += 1
+        if depth > _DEEPEST:
+            raise InvalidParameter(f"strategies may stand within each other {_DEEPEST} deep at most")
+        inside = [value for level in levels for value in level.values()]
+        inside += [item for value in inside if isinstance(value, list | tuple) for item in value]
+        levels = [value for value in inside if isinstance(value, Mapping)]
 
 
 def options_of(name: str) -> Mapping[str, inspect.Parameter]:

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from late_chunking.characters import IntArray, distinct
 from late_chunking.documents import Span
 from late_chunking.errors import InvalidParameter
+
+_LARGEST: Final = 2**62
 
 
 class Ruler(Protocol):
@@ -130,7 +132,7 @@ class CountingRuler:
             raise InvalidParameter(f"the unit {name} failed: {type(error).__name__}: {error}") from error
         if not valid:
             raise InvalidParameter(f"the unit {name} must give an integer of at least 0, got {counted!r}")
-        return size
+        return min(size, _LARGEST)
 
     def fitting(self, start: int, ends: IntArray, size: int) -> int:
         """Ask about ranges twice as long each time, then halve the doubt: none is much over the size."""

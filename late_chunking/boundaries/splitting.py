@@ -10,7 +10,7 @@ from late_chunking.boundaries.readings import VectorStrategy, Waiting
 from late_chunking.boundaries.source import SourceText
 from late_chunking.boundaries.strategy import TEXT, Boundary, CallerFunction, CallerSpans, Strategy
 from late_chunking.documents import Span
-from late_chunking.errors import InvalidParameter
+from late_chunking.errors import InvalidInput, InvalidParameter
 
 
 def split(source: SourceText, strategy: Strategy) -> list[Boundary]:
@@ -23,7 +23,7 @@ def split(source: SourceText, strategy: Strategy) -> list[Boundary]:
         return list(strategy.split(source))
     if (trivial := _trivial(source)) is not None:
         return trivial
-    return join_tokenless(source, list(strategy.split(source)))
+    return join_tokenless(source, _checked(source, strategy, strategy.split(source)))
 
 
 def prepare(source: SourceText, strategy: VectorStrategy) -> Waiting:
@@ -31,7 +31,27 @@ def prepare(source: SourceText, strategy: VectorStrategy) -> Waiting:
     if (trivial := _trivial(source)) is not None:
         return Waiting([boundary.span for boundary in trivial], lambda readings: trivial)
     waiting = strategy.prepare(source)
-    return Waiting(waiting.pieces, lambda readings: join_tokenless(source, waiting.cut(readings)))
+    return Waiting(
+        waiting.pieces, lambda readings: join_tokenless(source, _checked(source, strategy, waiting.cut(readings)))
+    )
+
+
+def _checked(source: SourceText, strategy: Strategy, boundaries: Iterable[Boundary]) -> list[Boundary]:
+    """Pass on what a strategy gives, which may be of anyone's making.
+
+    Raises:
+        InvalidInput: if it gives anything but boundaries, or one outside the text.
+    """
+    checked = list(boundaries)
+    for boundary in checked:
+        if not isinstance(boundary, Boundary) or not isinstance(boundary.span, Span):
+            raise InvalidInput(f"strategy {strategy.name!r} must give boundaries with spans, got {boundary!r:.80}")
+        if not 0 <= boundary.span.start < boundary.span.end <= len(source.text):
+            start, end = boundary.span
+            raise InvalidInput(
+                f"strategy {strategy.name!r} gave [{start}, {end}) in a text of {len(source.text)} characters"
+            )
+    return checked
 
 
 def placed(outer: Boundary, found: Iterable[Boundary]) -> list[Boundary]:

@@ -18,16 +18,17 @@ from late_chunking.errors import InvalidParameter
 _SPEAKER: Final = regex.compile(SPEAKER)
 _MESSAGE: Final = regex.compile(MESSAGE)
 _ROLES: Final = frozenset(
-    "user assistant system human ai bot agent tool customer client support operator interviewer interviewee "  # noqa: SIM905
-    "moderator speaker q a question answer".split()
+    "user assistant system human ai bot agent customer client operator interviewer interviewee moderator "  # noqa: SIM905
+    "speaker q a".split()
 )
 # Fields of a message's head: they follow the line that begins it.
 _FIELDS: Final = frozenset(
     "from von de van da to an cc bcc date sent subject re reply-to attachments status priority severity assignee "  # noqa: SIM905
     "assigned reporter created updated closed category component version tags labels environment".split()
 )
-# "Speaker 2", "Agent (Ann)".
-_OF_A_ROLE: Final = regex.compile(r"(\p{L}{2,}) (?:#?\d+|\(.*\))")
+_PARTICLES: Final = frozenset("al bin da de del den der di du el la le of ten the van von".split())  # noqa: SIM905
+_NUMBERED: Final = regex.compile(r"(\p{L}{2,}) (?:#?\d+|\(.*\))")  # "Speaker 2", "Agent (Ann)"
+_FEW: Final = 3  # speakers of a chat in which each has said one thing so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,8 @@ class Turns(PieceOptions):
     of so many.
 
     ``Name:`` alone also begins notes and lists in prose. So it counts where it has a time, where
-    the name is a role such as ``User`` or speaks at least twice, or where nothing surer is found
-    and more than two thirds of the lines begin so.
+    the name is a role such as ``User``, where a name speaks at least twice, or where nothing surer
+    is found and more than two thirds of the lines begin so, with up to three names.
 
     Attributes:
         marker: a regular expression for what a turn begins with, instead of all that.
@@ -77,14 +78,25 @@ def _turn_starts(text: str) -> list[int]:
     starts = [match.start() for match in _MESSAGE.finditer(text)]
     named: list[tuple[int, str]] = []
     for match in _SPEAKER.finditer(text):
-        name, heading = (match["name"] or "").casefold(), match[0].lstrip().startswith("#")
-        numbered = _OF_A_ROLE.fullmatch(name)
+        name = (match["name"] or "").casefold()
+        numbered = _NUMBERED.fullmatch(name)
         role = (numbered[1] if numbered else name) in _ROLES
         if match["sure"] or role or (match["time"] and name not in _FIELDS):
             starts.append(match.start())
-        elif name not in _FIELDS and not heading:
+        elif name not in _FIELDS and _may_speak(match["name"], match[0], text[match.end() : match.end() + 1]):
             named.append((match.start(), name))
     often = Counter(name for _, name in named)
     lines = sum(1 for line in text.splitlines() if line.strip())
-    all_of_them = not starts and 3 * len(named) > 2 * lines
+    all_of_them = not starts and len(often) <= _FEW and 3 * len(named) > 2 * lines
     return starts + [start for start, name in named if all_of_them or often[name] > 1]
+
+
+def _may_speak(name: str, label: str, following: str) -> bool:
+    """Tell whether words before a colon look like a name, not like the beginning of a list or a clause."""
+    if label.lstrip().startswith("#"):
+        return False  # a heading
+    words = name.split(" ")
+    capital = [not word[:1].islower() for word in words]
+    if len(words) == 1:
+        return capital[0] or following not in ("", "\r", "\n")
+    return all(large or word in _PARTICLES for word, large in zip(words, capital, strict=True))
