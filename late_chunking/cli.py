@@ -1,9 +1,8 @@
-"""The command line: ``late-chunking compare | chunk | embed | info | serve``.
+"""The command line: ``late-chunking compare | chunk | embed | info | serve | evaluate``.
 
 Exit codes: 0 done, 2 wrong usage or bad input, 1 anything else.
 """
 
-import json
 import os
 import signal
 import sys
@@ -11,7 +10,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -21,6 +20,7 @@ from late_chunking.dependencies import require
 from late_chunking.documents import EmbeddedDocument
 from late_chunking.embedder import LateChunker
 from late_chunking.errors import InvalidInput, InvalidParameter, LateChunkingError, ModelNotFound, UnsupportedModel
+from late_chunking.evaluation.command import evaluate
 from late_chunking.files import read_documents
 from late_chunking.options import (
     AsJson,
@@ -36,12 +36,15 @@ from late_chunking.options import (
     Size,
     Strategy,
     Window,
+    parameters_of,
+    print_json,
+    settings_of,
 )
 from late_chunking.parquet import write_parquet
 from late_chunking.planning import Planner
 from late_chunking.records import chunk_record, document_record, embedded_record
 from late_chunking.request import DEFAULT_STRATEGY, Request
-from late_chunking.settings import DEFAULT_MODEL, Settings
+from late_chunking.settings import DEFAULT_MODEL
 
 app = typer.Typer(
     add_completion=False,
@@ -83,9 +86,9 @@ def compare(
 ) -> None:
     """Show the similarity of each chunk to a query, late and naive side by side."""
     (document,) = read_documents([file])
-    parameters = _parameters(size, overlap, options)
+    parameters = parameters_of(size, overlap, options)
     make_strategies(strategy, parameters)  # what is wrong with them is said before the model is loaded
-    chunker = LateChunker(_settings(model, revision, window, query_prompt, document_prompt, device))
+    chunker = LateChunker(settings_of(model, revision, window, query_prompt, document_prompt, device))
     vector = chunker.embed_query(query)  # [D]
     late, naive = (chunker.embed(document, strategy=strategy, mode=mode, **parameters) for mode in ("late", "naive"))
     scores = {"late": late.vectors @ vector, "naive": naive.vectors @ vector}  # [C] each
@@ -94,7 +97,7 @@ def compare(
             {**chunk_record(chunk), **{mode: float(score[chunk.index]) for mode, score in scores.items()}}
             for chunk in late.chunks
         ]
-        _print_json(document_record(document, 0, chunks, tokens=late.token_count, windows=late.windows, query=query))
+        print_json(document_record(document, 0, chunks, tokens=late.token_count, windows=late.windows, query=query))
     else:
         display.print_comparison(late, query, scores, top)
 
@@ -114,14 +117,14 @@ def chunk(
     as_json: AsJson = False,
 ) -> None:
     """Show where documents are cut; loads the model's weights only to cut by meaning."""
-    request = Request.of(strategy, _parameters(size, overlap, options))
-    settings = _settings(model, revision, window, None, document_prompt, device)
+    request = Request.of(strategy, parameters_of(size, overlap, options))
+    settings = settings_of(model, revision, window, None, document_prompt, device)
     reads = any(map(needs_vectors, request.strategies))
     cut = LateChunker(settings).cut if reads else Planner.load(settings).chunk
     for index, document in enumerate(read_documents(files)):
         chunks = cut(document, request, index)
         if as_json:
-            _print_json(document_record(document, index, [chunk_record(item) for item in chunks]))
+            print_json(document_record(document, index, [chunk_record(item) for item in chunks]))
         else:
             display.print_chunks(document, chunks)
 
@@ -147,9 +150,9 @@ def embed(
         out = Path("vectors.parquet")
     if out is not None:
         _check_out(out)
-    parameters = _parameters(size, overlap, options)
+    parameters = parameters_of(size, overlap, options)
     Request.of(strategy, {**parameters, "mode": mode})  # what is wrong with them is said before the model is loaded
-    chunker = LateChunker(_settings(model, revision, window, None, document_prompt, device))
+    chunker = LateChunker(settings_of(model, revision, window, None, document_prompt, device))
     documents = display.progress(read_documents(files), len(files))
     embedded: Iterable[EmbeddedDocument] = chunker.embed_many(documents, strategy=strategy, mode=mode, **parameters)
     if as_json:
@@ -174,9 +177,9 @@ def info(
     as_json: AsJson = False,
 ) -> None:
     """Say what was found in a model folder: window, pooling, prompts, and how it is run."""
-    found = asdict(LateChunker(_settings(model, revision, window, query_prompt, document_prompt, device)).info())
+    found = asdict(LateChunker(settings_of(model, revision, window, query_prompt, document_prompt, device)).info())
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
         display.print_info(found)
 
@@ -214,6 +217,9 @@ def serve(
     run(ServerSettings.of(**given))
 
 
+app.command()(evaluate)
+
+
 def main() -> None:
     """Run the command line; an error of ours is one line on stderr, and an exit code."""
     # Ended politely, a command still removes what it has half written.
@@ -243,42 +249,6 @@ def _fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _settings(
-    model: str,
-    revision: str | None,
-    window: int | None,
-    query_prompt: str | None,
-    document_prompt: str | None,
-    device: str | None = None,
-) -> Settings:
-    """Collect the settings of a model."""
-    given = {"query": query_prompt, "document": document_prompt}
-    prompts = {kind: prompt for kind, prompt in given.items() if prompt is not None}
-    return Settings(model=model, revision=revision, device=device, window=window, prompts=prompts or None)
-
-
-def _parameters(size: int | None, overlap: str | None, options: list[str] | None) -> dict[str, Any]:
-    """Collect the options of a strategy."""
-    parameters: dict[str, Any] = {}
-    for option in options or []:
-        name, equals, value = option.partition("=")
-        try:
-            if not (name and equals):
-                raise ValueError("NAME=JSON is needed")
-            parameters[name] = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            hint = f"a string needs quotes of its own: --set '{name}=\"…\"'"
-            raise InvalidParameter(f"--set {option}: {error}; {hint}") from error
-    overlapping = int(overlap) if overlap and overlap.isdecimal() else overlap
-    for name, given in (("size", size), ("overlap", overlapping)):
-        if given is None:
-            continue
-        if name in parameters:
-            raise InvalidParameter(f"{name} is given twice: --{name} {given} and --set {name}={parameters[name]}")
-        parameters[name] = given
-    return parameters
-
-
 def _check_out(out: Path) -> None:
     """Refuse a path that could not be written, before any work."""
     if out.suffix != ".parquet":
@@ -293,10 +263,5 @@ def _check_out(out: Path) -> None:
 def _echoing(embedded: Iterable[EmbeddedDocument]) -> Iterator[EmbeddedDocument]:
     """Print each document as JSON on its way."""
     for document in embedded:
-        _print_json(embedded_record(document))
+        print_json(embedded_record(document))
         yield document
-
-
-def _print_json(record: dict[str, Any]) -> None:
-    """Print one record on one line."""
-    typer.echo(json.dumps(record, ensure_ascii=False))

@@ -1,7 +1,7 @@
 """What the command line shows people: tables, cuts, progress."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,20 @@ from rich.table import Table
 from late_chunking.boundaries.strategy import TEXT
 from late_chunking.documents import Chunk, Document, EmbeddedDocument
 
-__all__ = ["console_error", "counted", "escape", "print_chunks", "print_comparison", "print_info", "progress"]
+if TYPE_CHECKING:
+    from late_chunking.evaluation.report import Row
+
+__all__ = [
+    "console_error",
+    "counted",
+    "escape",
+    "print_chunks",
+    "print_comparison",
+    "print_evaluation",
+    "print_info",
+    "print_suggestion",
+    "progress",
+]
 
 console = Console(highlight=False, emoji=False)
 console_error = Console(stderr=True, highlight=False, emoji=False)
@@ -93,6 +106,36 @@ def print_info(found: Mapping[str, Any]) -> None:
     console.print(table)
     for note in found["notes"]:
         console.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+
+
+def print_evaluation(title: str, rows: Sequence["Row"], measure: str) -> None:
+    """Print a line an arm: what it cost, how well it did, and how far from its baseline."""
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("arm")
+    for name in ("chunks", "tokens", "passes", measure, "recall@5", "hit@5", "mrr", "iou@5", "tokens@5", "in document"):
+        table.add_column(name, justify="right")
+    table.add_column("difference", justify="right", no_wrap=True)
+    for row in rows:
+        one = row.difference[measure]
+        style = "green" if one.low > 0 else "red" if one.high < 0 else "default"
+        shown = "–" if row.arm.label == row.baseline else f"{one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
+        means = [
+            f"{row.corpus[name]:.3f}" if name in row.corpus else "–"
+            for name in (measure, "recall@5", "hit@5", "mrr", "iou@5")
+        ]
+        prompt = f"{row.corpus['tokens@5']:.0f}" if "tokens@5" in row.corpus else "–"
+        inside = f"{row.document[measure]:.3f}" if measure in row.document else "–"
+        table.add_row(
+            escape(row.arm.label),
+            *(str(row.chunks), f"{row.tokens:.0f}", str(row.passes), *means, prompt, inside),
+            f"[{style}]{escape(shown)}[/]",
+        )
+    console.print(table)
+
+
+def print_suggestion(label: str, why: str, *, sure: bool) -> None:
+    """Print which arm to take."""
+    console.print(f"[{'green' if sure else 'yellow'}]suggested:[/] {escape(label)} ({escape(why)})", soft_wrap=True)
 
 
 def _ranks(scores: Scores) -> list[int]:

@@ -29,6 +29,10 @@ class DocumentTooLong(InvalidInput):
     """More tokens than the window (with ``on_overflow="error"``) or the hard limit."""
 
 
+class InvalidDataset(InvalidInput):
+    """Data for evaluation that are incomplete or contradict themselves."""
+
+
 class InvalidParameter(InvalidInput):
     """An option with a wrong type or value."""
 

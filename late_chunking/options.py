@@ -1,10 +1,13 @@
-"""The options that several commands of the command line share."""
+"""The options that several commands of the command line share, and what becomes of them."""
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
 from late_chunking.boundaries import STRATEGIES
+from late_chunking.errors import InvalidParameter
+from late_chunking.settings import Settings
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UTF-8 text files; - is standard input.")]
 Strategy = Annotated[str, typer.Option(help=f"Where to cut: {', '.join(STRATEGIES)}.")]
@@ -25,3 +28,44 @@ QueryPrompt = Annotated[str | None, typer.Option(help="Put before a query, inste
 DocumentPrompt = Annotated[str | None, typer.Option(help="Put before a document, instead of the model's own prompt.")]
 Mode = Annotated[str, typer.Option(help="late: read the document, then pool. naive: read each chunk alone.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines, one document a line.")]
+
+
+def settings_of(
+    model: str,
+    revision: str | None,
+    window: int | None,
+    query_prompt: str | None,
+    document_prompt: str | None,
+    device: str | None = None,
+) -> Settings:
+    """Collect the settings of a model."""
+    given = {"query": query_prompt, "document": document_prompt}
+    prompts = {kind: prompt for kind, prompt in given.items() if prompt is not None}
+    return Settings(model=model, revision=revision, device=device, window=window, prompts=prompts or None)
+
+
+def parameters_of(size: int | None, overlap: str | None, options: list[str] | None) -> dict[str, Any]:
+    """Collect the options of a strategy."""
+    parameters: dict[str, Any] = {}
+    for option in options or []:
+        name, equals, value = option.partition("=")
+        try:
+            if not (name and equals):
+                raise ValueError("NAME=JSON is needed")
+            parameters[name] = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            hint = f"a string needs quotes of its own: --set '{name}=\"…\"'"
+            raise InvalidParameter(f"--set {option}: {error}; {hint}") from error
+    overlapping = int(overlap) if overlap and overlap.isdecimal() else overlap
+    for name, given in (("size", size), ("overlap", overlapping)):
+        if given is None:
+            continue
+        if name in parameters:
+            raise InvalidParameter(f"{name} is given twice: --{name} {given} and --set {name}={parameters[name]}")
+        parameters[name] = given
+    return parameters
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """Print one record on one line."""
+    typer.echo(json.dumps(record, ensure_ascii=False))
