@@ -24,6 +24,11 @@ from late_chunking.evaluation.command import evaluate
 from late_chunking.files import read_documents
 from late_chunking.options import (
     AsJson,
+    BlendWeight,
+    ContextCache,
+    ContextModel,
+    ContextPrices,
+    ContextUrl,
     Device,
     DocumentPrompt,
     Files,
@@ -36,14 +41,16 @@ from late_chunking.options import (
     Size,
     Strategy,
     Window,
+    WindowContext,
     parameters_of,
     print_json,
     settings_of,
+    writer_of,
 )
 from late_chunking.parquet import write_parquet
 from late_chunking.planning import Planner
 from late_chunking.records import chunk_record, document_record, embedded_record
-from late_chunking.request import DEFAULT_STRATEGY, Request
+from late_chunking.request import DEFAULT_BLEND_WEIGHT, DEFAULT_STRATEGY, Request
 from late_chunking.settings import DEFAULT_MODEL
 
 app = typer.Typer(
@@ -134,6 +141,12 @@ def embed(
     files: Files,
     out: Annotated[Path | None, typer.Option(help="A Parquet file to write; by default vectors.parquet.")] = None,
     mode: Mode = "late",
+    blend_weight: BlendWeight = DEFAULT_BLEND_WEIGHT,
+    window_context: WindowContext = False,
+    context_url: ContextUrl = None,
+    context_model: ContextModel = None,
+    context_cache: ContextCache = None,
+    context_prices: ContextPrices = None,
     strategy: Strategy = DEFAULT_STRATEGY,
     size: Size = None,
     overlap: Overlap = None,
@@ -151,18 +164,28 @@ def embed(
     if out is not None:
         _check_out(out)
     parameters = parameters_of(size, overlap, options)
-    Request.of(strategy, {**parameters, "mode": mode})  # what is wrong with them is said before the model is loaded
+    writer = writer_of(context_url, context_model, context_cache, context_prices) if mode == "contextual" else None
+    asked = {
+        **parameters,
+        "mode": mode,
+        "blend_weight": blend_weight,
+        "window_context": window_context,
+        "context": writer,
+    }
+    Request.of(strategy, asked)  # what is wrong with them is said before the model is loaded
     chunker = LateChunker(settings_of(model, revision, window, None, document_prompt, device))
     documents = display.progress(read_documents(files), len(files))
-    embedded: Iterable[EmbeddedDocument] = chunker.embed_many(documents, strategy=strategy, mode=mode, **parameters)
+    embedded: Iterable[EmbeddedDocument] = chunker.embed_many(documents, strategy=strategy, **asked)
     if as_json:
         embedded = _echoing(embedded)
     if out is None:
         for _ in embedded:
             pass
+        display.print_usage(writer)
         return
     count = write_parquet(out, embedded, dimensions=chunker.head.dimensions, model=model)
     vectors = display.counted(count, "vector")
+    display.print_usage(writer)
     display.console_error.print(f"{vectors} of {chunker.head.dimensions} dimensions → {display.escape(str(out))}")
 
 

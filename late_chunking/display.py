@@ -1,10 +1,11 @@
 """What the command line shows people: tables, cuts, progress."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from late_chunking.boundaries.strategy import TEXT
 from late_chunking.documents import Chunk, Document, EmbeddedDocument
+from late_chunking.writer import ContextWriter
 
 if TYPE_CHECKING:
     from late_chunking.evaluation.report import Row
@@ -25,8 +27,11 @@ __all__ = [
     "print_evaluation",
     "print_info",
     "print_suggestion",
+    "print_usage",
     "progress",
 ]
+
+_WIDE: Final = 160  # columns of a terminal that a table of all measures needs
 
 console = Console(highlight=False, emoji=False)
 console_error = Console(stderr=True, highlight=False, emoji=False)
@@ -110,27 +115,40 @@ def print_info(found: Mapping[str, Any]) -> None:
 
 def print_evaluation(title: str, rows: Sequence["Row"], measure: str) -> None:
     """Print a line an arm: what it cost, how well it did, and how far from its baseline."""
-    table = Table(title=escape(title), title_justify="left")
-    table.add_column("arm")
-    for name in ("chunks", "tokens", "passes", measure, "recall@5", "hit@5", "mrr", "iou@5", "tokens@5", "in document"):
-        table.add_column(name, justify="right")
-    table.add_column("difference", justify="right", no_wrap=True)
+    wide = console.width >= _WIDE or not console.is_terminal
+    shown = (measure, "recall@5", "hit@5", "mrr", "iou@5", "tokens@5") if wide else (measure, "tokens@5")
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("arm", no_wrap=True)
+    for name in ("chunks", "tokens", "passes", *shown, "in document", "difference"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         one = row.difference[measure]
         style = "green" if one.low > 0 else "red" if one.high < 0 else "default"
-        shown = "–" if row.arm.label == row.baseline else f"{one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
-        means = [
-            f"{row.corpus[name]:.3f}" if name in row.corpus else "–"
-            for name in (measure, "recall@5", "hit@5", "mrr", "iou@5")
-        ]
-        prompt = f"{row.corpus['tokens@5']:.0f}" if "tokens@5" in row.corpus else "–"
-        inside = f"{row.document[measure]:.3f}" if measure in row.document else "–"
+        difference = "–" if row.arm.label == row.baseline else f"{one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
+        means = [_mean(row.corpus, name) for name in shown]
         table.add_row(
             escape(row.arm.label),
-            *(str(row.chunks), f"{row.tokens:.0f}", str(row.passes), *means, prompt, inside),
-            f"[{style}]{escape(shown)}[/]",
+            *(str(row.chunks), f"{row.tokens:.0f}", str(row.passes), *means, _mean(row.document, measure)),
+            f"[{style}]{escape(difference)}[/]",
         )
-    console.print(table)
+    # What is no terminal has no width; in a file or a pipe, tables are not squeezed.
+    (console if console.is_terminal else Console(highlight=False, emoji=False, width=_WIDE)).print(table)
+
+
+def _mean(means: Mapping[str, float], name: str) -> str:
+    """Give a mean for people: tokens whole, measures to three places, a dash where there is none."""
+    return "–" if name not in means else f"{means[name]:.0f}" if name.startswith("tokens") else f"{means[name]:.3f}"
+
+
+def print_usage(writer: ContextWriter | None) -> None:
+    """Print on stderr what has been asked of the endpoint that writes contexts."""
+    if writer is None:
+        return
+    usage = writer.usage
+    console_error.print(
+        f"contexts: {usage.requests} written, {usage.kept} kept from before; {usage.prompt_tokens} tokens read "
+        f"({usage.cached_tokens} of them cached), {usage.completion_tokens} written, cost {usage.cost:.4f}"
+    )
 
 
 def print_suggestion(label: str, why: str, *, sure: bool) -> None:

@@ -57,6 +57,10 @@ class TamperedModel(ModelError):
     """A model file whose hash is not the published one."""
 
 
+class ContextError(LateChunkingError):
+    """The endpoint that writes contexts gives none."""
+
+
 class MissingDependency(LateChunkingError, ImportError):
     """A feature needs a package that is not installed."""
 

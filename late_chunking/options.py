@@ -1,13 +1,16 @@
 """The options that several commands of the command line share, and what becomes of them."""
 
 import json
+import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from late_chunking.boundaries import STRATEGIES
 from late_chunking.errors import InvalidParameter
-from late_chunking.settings import Settings
+from late_chunking.settings import Settings, cache_folder
+from late_chunking.writer import ContextWriter
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="UTF-8 text files; - is standard input.")]
 Strategy = Annotated[str, typer.Option(help=f"Where to cut: {', '.join(STRATEGIES)}.")]
@@ -26,7 +29,29 @@ Device = Annotated[str | None, typer.Option(help="A torch device, such as cpu or
 Window = Annotated[int | None, typer.Option(help="Tokens read at once; by default what the model was trained on.")]
 QueryPrompt = Annotated[str | None, typer.Option(help="Put before a query, instead of the model's own prompt.")]
 DocumentPrompt = Annotated[str | None, typer.Option(help="Put before a document, instead of the model's own prompt.")]
-Mode = Annotated[str, typer.Option(help="late: read the document, then pool. naive: read each chunk alone.")]
+Mode = Annotated[
+    str,
+    typer.Option(
+        help="late: read the document, then pool. naive: read each chunk alone. blend: weigh both. "
+        "contextual: read each chunk alone behind title, headings and context."
+    ),
+]
+BlendWeight = Annotated[float, typer.Option(help="Weight of the late vectors in a blend, from 0 to 1.")]
+WindowContext = Annotated[
+    bool, typer.Option("--window-context", help="Begin later windows of a document with its title and headings.")
+]
+ContextUrl = Annotated[
+    str | None,
+    typer.Option(envvar="CONTEXT_URL", help="An OpenAI-compatible endpoint (…/v1) that writes contexts."),
+]
+ContextModel = Annotated[str | None, typer.Option(envvar="CONTEXT_MODEL", help="The language model that writes them.")]
+ContextPrices = Annotated[
+    str | None,
+    typer.Option(metavar="READ,CACHED,WRITTEN", envvar="CONTEXT_PRICES", help="What a million tokens cost."),
+]
+ContextCache = Annotated[
+    Path | None, typer.Option(envvar="CONTEXT_CACHE", help="Where they are kept; by default in the user's cache.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines, one document a line.")]
 
 
@@ -69,3 +94,18 @@ def parameters_of(size: int | None, overlap: str | None, options: list[str] | No
 def print_json(record: dict[str, Any]) -> None:
     """Print one record on one line."""
     typer.echo(json.dumps(record, ensure_ascii=False))
+
+
+def writer_of(url: str | None, model: str | None, cache: Path | None, prices: str | None) -> ContextWriter | None:
+    """Make what writes contexts, if an endpoint is given; its key is in the environment, CONTEXT_API_KEY."""
+    if url is None:
+        return None
+    if model is None:
+        raise InvalidParameter("--context-url needs --context-model: the language model's name")
+    try:
+        read, cached, written = (float(price) for price in (prices or "0,0,0").split(","))
+    except ValueError:
+        raise InvalidParameter(f"--context-prices must be three numbers with commas between, got {prices!r}") from None
+    key = os.environ.get("CONTEXT_API_KEY")
+    kept = cache or cache_folder() / "contexts.sqlite"
+    return ContextWriter(url, model, api_key=key, cache=kept, prices=(read, cached, written))

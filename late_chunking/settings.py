@@ -1,7 +1,9 @@
 """How a model is loaded and used: one frozen, checked configuration."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from late_chunking.encoding.alignment import SPECIAL_TOKENS
@@ -99,3 +101,9 @@ def make_settings(model: str | Settings, options: Mapping[str, Any]) -> Settings
     if options:
         raise InvalidParameter(f"options beside whole settings: {', '.join(options)}; put them into the settings")
     return model
+
+
+def cache_folder() -> Path:
+    """Give the user's folder for what may be made again."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "late-chunking"

@@ -13,9 +13,13 @@ from late_chunking.evaluation.comparison import ArmResult, compare
 from late_chunking.evaluation.dataset import Dataset, read_dataset
 from late_chunking.evaluation.page import write_page
 from late_chunking.evaluation.report import MEASURE, Suggestion, groups, report, rows, suggest
-from late_chunking.evaluation.vectors import Store, default_folder
+from late_chunking.evaluation.vectors import Store
 from late_chunking.options import (
     AsJson,
+    ContextCache,
+    ContextModel,
+    ContextPrices,
+    ContextUrl,
     Device,
     DocumentPrompt,
     Model,
@@ -23,11 +27,13 @@ from late_chunking.options import (
     QueryPrompt,
     Revision,
     Window,
+    WindowContext,
     parameters_of,
     print_json,
     settings_of,
+    writer_of,
 )
-from late_chunking.settings import DEFAULT_MODEL
+from late_chunking.settings import DEFAULT_MODEL, cache_folder
 
 _MODES: Final = "naive,late,blend"
 _WEIGHTS: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
@@ -45,9 +51,7 @@ def evaluate(
         bool, typer.Option("--bm25", help="Also rank by BM25, and fuse each arm's ranking with it.")
     ] = False,
     blend_weight: Annotated[str | None, typer.Option(help="Weights of the late vectors in a blend.")] = None,
-    window_context: Annotated[
-        bool, typer.Option("--window-context", help="Head later windows with title and headings.")
-    ] = False,
+    window_context: WindowContext = False,
     baseline: Annotated[
         str | None, typer.Option(help="The arm that differences are to, as the table calls it.")
     ] = None,
@@ -62,6 +66,10 @@ def evaluate(
     against: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Compare a second model over the same arms.")
     ] = None,
+    context_url: ContextUrl = None,
+    context_model: ContextModel = None,
+    context_cache: ContextCache = None,
+    context_prices: ContextPrices = None,
     revision: Revision = None,
     device: Device = None,
     window: Window = None,
@@ -75,7 +83,8 @@ def evaluate(
     cuttings = make_cuttings(_listed(strategy), [_integer(each) for each in _listed(size or "")], parameters)
     weights = [_number(each) for each in _listed(blend_weight or "")] or (_WEIGHTS if suggesting else ())
     modes = [*_listed(mode), *(["bm25"] if bm25 else [])]
-    store = Store(None if no_cache else cache or default_folder())
+    writer = writer_of(context_url, context_model, context_cache, context_prices)
+    store = Store(None if no_cache else cache or cache_folder() / "evaluation")
     make_arms(model, cuttings, modes, weights, fuse=bm25)  # what is wrong with them is said before a model is loaded
     results: list[ArmResult] = []
     with display.console_error.status("") as status:
@@ -84,8 +93,15 @@ def evaluate(
             chunker = LateChunker(settings_of(name, revision, window, query_prompt, document_prompt, device))
             arms = make_arms(name, cuttings, modes, weights, fuse=bm25, named=against is not None)
             results += compare(
-                chunker, dataset, arms, store, window_context=window_context, progress=lambda what: status.update(what)
+                chunker,
+                dataset,
+                arms,
+                store,
+                window_context=window_context,
+                context=writer,
+                progress=lambda what: status.update(what),
             )
+    display.print_usage(writer)
     if html is not None:
         write_page(html, results, dataset, baseline=baseline)
     suggestion = suggest(results, dataset) if suggesting else None

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from late_chunking.characters import IntArray
+from late_chunking.context import ContextFunction
 from late_chunking.documents import Document, Span
 from late_chunking.embedder import LateChunker
 from late_chunking.evaluation.arms import BM25, CONTROL, Arm
@@ -69,6 +70,7 @@ def compare(
     store: Store,
     *,
     window_context: bool = False,
+    context: ContextFunction | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[ArmResult]:
     """Measure arms of one model.
@@ -81,6 +83,7 @@ def compare(
         arms: what to compare.
         store: what has been embedded before.
         window_context: as for `Request`, for late vectors.
+        context: as for `Request`, for contextual ones.
         progress: told what is being done.
     """
     cuttings = list(dict.fromkeys(arm.cutting for arm in arms))
@@ -91,6 +94,8 @@ def compare(
         if mode in modes:
             progress(f"reading {len(dataset.documents)} documents, {mode}")
             options: dict[str, Any] = {"window_context": window_context} if mode == "late" else {"found": read["late"]}
+            if mode == "contextual":
+                options["context"] = context
             read[mode] = list(embed_all(chunker, dataset.documents, cuttings, mode, store, **options))
     progress(f"reading {len(dataset.queries)} queries")
     questions = chunker.embed_texts([query.text for query in dataset.queries], input_type="query")  # [Q, D]

@@ -214,6 +214,9 @@ def suggest(
         )
     elif best is base or interval.low <= 0:
         why = f"no arm is surely better than {base.arm.label}; the best of them: {why}"
+    if best is not base and "tokens@5" in best.corpus:
+        spent, before = (float(one.corpus["tokens@5"][chosen].mean()) for one in (best, base))
+        why += f"; its first five chunks hold {spent:.0f} tokens, those of the other {before:.0f}"
     cheaper = [one for one in choices if passes(one.arm) < passes(best.arm) and against(best, one).low <= 0]
     if cheaper and sure:
         other = max(cheaper, key=lambda one: float(one.corpus[measure][chosen].mean()))

@@ -14,10 +14,12 @@ import numpy as np
 
 from late_chunking.boundaries import Boundary
 from late_chunking.characters import IntArray
+from late_chunking.context import ContextFunction
 from late_chunking.documents import Document, EmbeddedDocument, Span
 from late_chunking.embedder import LateChunker
 from late_chunking.evaluation.arms import Cutting, Found
 from late_chunking.vectors import Vectors
+from late_chunking.writer import ContextWriter
 
 _FORMAT: Final = 1  # of what is kept; another is not read
 
@@ -117,6 +119,7 @@ def embed_all(
     *,
     found: Sequence[DocumentVectors] | None = None,
     window_context: bool = False,
+    context: ContextFunction | None = None,
 ) -> Iterator[DocumentVectors]:
     """Embed documents by all cuttings at once, but those that are kept.
 
@@ -128,9 +131,17 @@ def embed_all(
         store: what is kept.
         found: the same documents in another mode, so that they need not be cut again.
         window_context: as for `Request`.
+        context: as for `Request`. What it writes is kept with what comes of it: another one, of
+            another `repr`, is asked anew.
     """
     model = fingerprint(chunker)
-    settings = [model, mode, window_context, [(cutting.name, cutting.settings) for cutting in cuttings]]
+    settings = [
+        model,
+        mode,
+        window_context,
+        _named(context),
+        [(cutting.name, cutting.settings) for cutting in cuttings],
+    ]
     keys = [_key(document, settings) for document in documents]
     kept = [store.load(key) for key in keys]
     missing = [place for place, one in enumerate(kept) if one is None]
@@ -140,7 +151,13 @@ def embed_all(
         )
         for place in missing
     )
-    fresh = _saved(chunker.embed_many(given, mode=mode, window_context=window_context), cuttings, store, keys, missing)
+    fresh = _saved(
+        chunker.embed_many(given, mode=mode, window_context=window_context, context=context),
+        cuttings,
+        store,
+        keys,
+        missing,
+    )
     for one in kept:
         yield next(fresh) if one is None else one
 
@@ -167,13 +184,14 @@ def fingerprint(chunker: LateChunker) -> dict[str, Any]:
     return {"format": _FORMAT, "folder": str(folder), "files": stats, **dataclasses.asdict(chunker.settings)}
 
 
+def _named(context: ContextFunction | None) -> list[str] | None:
+    """Tell what writes contexts from others."""
+    if isinstance(context, ContextWriter):
+        return [context.url, context.model, context.instruction]
+    return None if context is None else [repr(context)]
+
+
 def _key(document: Document, settings: Sequence[Any]) -> str:
     """Name what is kept of a document."""
     about = [document.text, document.title, document.context, *settings]
     return hashlib.sha256(json.dumps(about, sort_keys=True, default=repr).encode()).hexdigest()[:40]
-
-
-def default_folder() -> Path:
-    """Give the folder where vectors are kept unless told otherwise."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "late-chunking" / "evaluation"
