@@ -230,6 +230,10 @@ def serve(
     max_document_tokens: Annotated[int | None, typer.Option(help="Tokens a document; MAX_DOCUMENT_TOKENS.")] = None,
     payload_limit: Annotated[int | None, typer.Option(help="Bytes a request; PAYLOAD_LIMIT.")] = None,
     tokenization_workers: Annotated[int | None, typer.Option(help="Tokenizer threads; TOKENIZATION_WORKERS.")] = None,
+    context_url: Annotated[str | None, typer.Option(help="Endpoint that writes contexts; CONTEXT_URL.")] = None,
+    context_model: Annotated[str | None, typer.Option(help="Its language model; CONTEXT_MODEL.")] = None,
+    context_api_key: Annotated[str | None, typer.Option(help="Its key; CONTEXT_API_KEY.")] = None,
+    context_cache: Annotated[str | None, typer.Option(help="Where they are kept; CONTEXT_CACHE.")] = None,
 ) -> None:
     """Serve the model over HTTP. Every option may also be given as the environment variable named."""
     given = {name: value for name, value in locals().items() if value is not None}  # named as the settings are

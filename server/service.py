@@ -16,6 +16,7 @@ from late_chunking.errors import EmptyInput, InvalidParameter
 from late_chunking.plans import Plan
 from late_chunking.request import Request as EmbeddingRequest
 from late_chunking.vectors import shortened
+from late_chunking.writer import ContextWriter
 from server.errors import BackendError, ClientGone, NotReady, Overloaded, RequestError, TooManyDocuments, UnknownModel
 from server.exchange import TIMINGS
 from server.scheduler import Scheduler, Timings
@@ -31,6 +32,7 @@ class Service:
         settings: how the service is run.
         chunker: the model.
         info: what was found in the model's folder.
+        writer: writes the contexts of chunks, if an endpoint is set for that.
         started: when, in seconds since 1970.
     """
 
@@ -40,6 +42,7 @@ class Service:
         self.chunker = chunker
         self.info = chunker.info()
         self.started = int(time.time())
+        self.writer = settings.context_writer()
         self._scheduler = Scheduler(chunker.run, chunker.batch_tokens)
         self._pool = ThreadPoolExecutor(settings.tokenization_workers, thread_name_prefix="tokenization")
         self._admitted = 0
@@ -100,6 +103,16 @@ class Service:
             raise TooManyDocuments(
                 f"{field} has {count} entries, more than max_client_batch_size, {limit}", param=field
             )
+
+    def check_writer(self) -> ContextWriter:
+        """Give what writes contexts.
+
+        Raises:
+            InvalidParameter: if no endpoint is set for that.
+        """
+        if self.writer is None:
+            raise InvalidParameter("written_context: this server has no language model; it is started with CONTEXT_URL")
+        return self.writer
 
     def check_pooled(self, tokens: int) -> None:
         """Pass if the chunks of a request hold no more tokens in all than it may ask for.

@@ -1,6 +1,7 @@
 """How the service is run: the one place where the environment is read."""
 
 import ipaddress
+from pathlib import Path
 from typing import Any, Final, Self
 
 from pydantic import Field, SecretStr, ValidationError
@@ -14,6 +15,7 @@ from pydantic_settings import (
 from late_chunking import LateChunker, Settings
 from late_chunking.errors import InvalidParameter
 from late_chunking.settings import DEFAULT_MODEL
+from late_chunking.writer import ContextWriter
 
 _LOCAL_NAME: Final = "localhost"
 
@@ -56,6 +58,11 @@ class ServerSettings(BaseSettings):
         hostname: address to listen on.
         port: port to listen on.
         served_model_name: the model's name in requests and answers; by default `model_id`.
+        context_url: an OpenAI-compatible endpoint, up to ``/v1``, that writes the contexts of chunks
+            for requests that ask for it.
+        context_model: the language model that writes them.
+        context_api_key: the endpoint's key.
+        context_cache: a SQLite file of what it has written; by default nothing is kept.
 
     Raises:
         pydantic.ValidationError: if a value is wrong, or a name unknown.
@@ -82,6 +89,10 @@ class ServerSettings(BaseSettings):
     hostname: str = Field(default="127.0.0.1", min_length=1)
     port: int = Field(default=8080, ge=0, le=65_535)
     served_model_name: str | None = Field(default=None, min_length=1)
+    context_url: str | None = Field(default=None, min_length=1)
+    context_model: str | None = Field(default=None, min_length=1)
+    context_api_key: SecretStr | None = Field(default=None, min_length=1)
+    context_cache: Path | None = None
 
     @classmethod
     def settings_customise_sources(
@@ -133,6 +144,19 @@ class ServerSettings(BaseSettings):
             max_document_tokens=self.max_document_tokens,
             max_batch_tokens=self.max_batch_tokens,
         )
+
+    def context_writer(self) -> ContextWriter | None:
+        """Make what writes contexts, if an endpoint is set.
+
+        Raises:
+            InvalidParameter: if a setting of it is missing or wrong.
+        """
+        if self.context_url is None:
+            return None
+        if self.context_model is None:
+            raise InvalidParameter("context_url needs context_model: the language model's name")
+        key = None if self.context_api_key is None else self.context_api_key.get_secret_value()
+        return ContextWriter(self.context_url, self.context_model, api_key=key, cache=self.context_cache)
 
     def load_chunker(self) -> LateChunker:
         """Load the model.

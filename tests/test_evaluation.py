@@ -267,9 +267,9 @@ def test_all_arms_share_the_passes_and_what_was_read_is_kept(
     kept = sorted((tmp_path / "kept").glob("*.npz"))
     kept[0].write_bytes(kept[0].read_bytes()[:100])
     changed = Dataset("c", (*dataset.documents[:3], Document(city("Cairo") + " Always.", id="cairo")), dataset.queries)
-    for given in (dataset, changed):
+    for data in (dataset, changed):
         read.clear()
-        list(compare(embedded, given, arms, store))
+        list(compare(embedded, data, arms, store))
         assert sum(read) == 1 + len(dataset.queries)
     other = make_arms("m", make_cuttings(["tokens"], [9]), ["late"])
     read.clear()

@@ -7,11 +7,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from late_chunking import Chunk, Document, LateChunker, errors, writer
 from late_chunking.cli import app
 from late_chunking.writer import ContextWriter
+from server.app import create_app
+from server.settings import ServerSettings
 
 TEXT = "The ferry leaves at dawn.\n\nIt carries salt.\n\nNobody complained.\n\nIt carries salt."
 
@@ -180,6 +183,29 @@ def test_an_endpoints_faults_are_said(endpoint: Endpoint, chunks, answer: tuple,
 def test_wrong_settings_are_said(options: dict, message: str) -> None:
     with pytest.raises(errors.InvalidParameter, match=message):
         ContextWriter(**{"url": "http://x/v1", "model": "m", **options})
+
+
+def test_the_server_writes_contexts_if_it_is_set_up_so(embedded: LateChunker, endpoint: Endpoint) -> None:
+    body = {
+        "documents": [{"text": TEXT}],
+        "chunking": {"strategy": "paragraphs"},
+        "mode": "contextual",
+        "written_context": True,
+    }
+    settings = ServerSettings(context_url=endpoint.url, context_model="m")
+    with TestClient(create_app(settings, embedded)) as client:
+        (found,) = client.post("/v1/chunks", json=body).json()["data"]
+        assert found["chunks"][1]["content"] == "about It carries salt.\n\nIt carries salt."
+        assert client.post("/v1/chunks", json={**body, "mode": "late"}).status_code == 422
+        endpoint.fail = lambda number: (401, {}, b"no such key")
+        refused = client.post("/v1/chunks", json={**body, "documents": [{"text": "Other."}]})
+        assert (refused.status_code, refused.json()["error_type"]) == (503, "context_endpoint")
+    with TestClient(create_app(ServerSettings(), embedded)) as client:
+        refused = client.post("/v1/chunks", json=body)
+        assert refused.status_code == 422
+        assert "this server has no language model" in refused.json()["error"]
+    with pytest.raises(errors.InvalidParameter, match="context_url needs context_model"):
+        ServerSettings(context_url=endpoint.url).context_writer()
 
 
 def test_the_command_line_writes_contexts_and_says_what_they_took(endpoint: Endpoint, tmp_path: Path) -> None:

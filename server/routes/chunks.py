@@ -40,6 +40,7 @@ async def chunks(request: Request, body: ChunksRequest, service: Annotated[Servi
         mode=body.mode,
         blend_weight=body.blend_weight,
         window_context=body.window_context,
+        context=service.check_writer() if body.written_context else None,
         input_type=body.input_type,
         on_overflow=body.on_overflow,
     )

@@ -134,6 +134,11 @@ class ChunksRequest(RequestBody):
     window_context: bool = Field(
         default=False, description="Whether later windows of a document begin with its title and headings."
     )
+    written_context: bool = Field(
+        default=False,
+        description="In mode `contextual`, let the language model that the server is set up with write the context "
+        "of each chunk, instead of the document's own.",
+    )
     input_type: InputType | None = Field(default="document", description="Which of the model's prompts to use.")
     dimensions: Dimensions = None
     encoding_format: EncodingFormat = "float"
