@@ -1,6 +1,6 @@
 """The command line: ``late-chunking compare | chunk | embed | info | serve | evaluate``.
 
-Exit codes: 0 done, 2 wrong usage or bad input, 1 anything else.
+Exit codes: 0 done, 2 wrong usage or bad input, 130 interrupted, 1 anything else.
 """
 
 import os
@@ -164,7 +164,7 @@ def embed(
     if out is not None:
         _check_out(out)
     parameters = parameters_of(size, overlap, options)
-    writer = writer_of(context_url, context_model, context_cache, context_prices) if mode == "contextual" else None
+    writer = writer_of(context_url, context_model, context_cache, context_prices)
     asked = {
         **parameters,
         "mode": mode,
@@ -253,8 +253,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         sys.exit(app(standalone_mode=False) or 0)
-    except typer.Abort:
-        _fail("interrupted", 1)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("interrupted", 130)
     except BrokenPipeError:
         # Whoever read our output has seen enough. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -25,6 +25,7 @@ __all__ = [
     "print_chunks",
     "print_comparison",
     "print_evaluation",
+    "print_few",
     "print_info",
     "print_suggestion",
     "print_usage",
@@ -140,6 +141,11 @@ def _mean(means: Mapping[str, float], name: str) -> str:
     return "–" if name not in means else f"{means[name]:.0f}" if name.startswith("tokens") else f"{means[name]:.3f}"
 
 
+def print_few() -> None:
+    """Print that intervals mean little."""
+    console.print("[yellow]note:[/] so few queries and documents: the intervals are narrower than they should be")
+
+
 def print_usage(writer: ContextWriter | None) -> None:
     """Print on stderr what has been asked of the endpoint that writes contexts."""
     if writer is None:
@@ -147,7 +153,8 @@ def print_usage(writer: ContextWriter | None) -> None:
     usage = writer.usage
     console_error.print(
         f"contexts: {usage.requests} written, {usage.kept} kept from before; {usage.prompt_tokens} tokens read "
-        f"({usage.cached_tokens} of them cached), {usage.completion_tokens} written, cost {usage.cost:.4f}"
+        f"({usage.cached_tokens} of them cached), {usage.completion_tokens} written"
+        + ("" if usage.cost is None else f", cost {usage.cost:.4f}")
     )
 
 

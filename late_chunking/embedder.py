@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, overload
 
 import numpy as np
 
+from late_chunking.ahead import document_of, plan_ahead
 from late_chunking.boundaries import Chunking
 from late_chunking.documents import Chunk, Document, EmbeddedDocument, FailedDocument, Span
 from late_chunking.encoding.device import default_batch_tokens
@@ -16,8 +17,6 @@ from late_chunking.encoding.selfcheck import choose_encoder
 from late_chunking.errors import (
     DeviceError,
     EmptyInput,
-    InvalidDocument,
-    InvalidInput,
     InvalidParameter,
     NonFiniteVector,
 )
@@ -31,6 +30,7 @@ from late_chunking.vectors import Vectors, blended
 
 Outcome = EmbeddedDocument | FailedDocument
 
+_CHARACTERS: Final = 4  # about so many make a token: documents are planned ahead by batches' worth
 ON_ERROR: Final = ("raise", "yield")
 
 
@@ -90,7 +90,7 @@ class LateChunker:
             DeviceError: if the device fails on it.
         """
         request = Request.of(strategy, options, spans=spans)
-        given = _document(document)
+        given = document_of(document)
         if spans is not None and given.spans is not None:
             raise InvalidParameter(f"document {given.id!r} has spans of its own; give none with the call")
         return self._one(self.planner.plan(given, request))
@@ -103,7 +103,7 @@ class LateChunker:
         **options: Any,  # noqa: ANN401
     ) -> tuple[Chunk, ...]:
         """Cut one document, and read it only if a strategy cuts by meaning. Options are as for `embed`."""
-        return self.cut(_document(document), Request.of(strategy, options))
+        return self.cut(document_of(document), Request.of(strategy, options))
 
     def cut(self, document: Document, request: Request, index: int = 0) -> tuple[Chunk, ...]:
         """Cut one document of a request; see `chunk`."""
@@ -146,6 +146,8 @@ class LateChunker:
             strategy: as for `embed`.
             on_error: ``"raise"`` at a document that fails, or ``"yield"`` a `FailedDocument`
                 in its place. What the iterable itself raises ends the stream either way.
+                Functions of the caller's (a strategy, a unit, a context) are called on a thread
+                that plans ahead.
             **options: as for `embed`.
 
         Raises:
@@ -192,7 +194,7 @@ class LateChunker:
         if not texts:
             raise EmptyInput("a list of at least one text is needed, got an empty one")
         request = Request.of(_whole, {"input_type": input_type, "on_overflow": on_overflow}, noun="text")
-        documents = [_document(text, f"text {index}: ") for index, text in enumerate(texts)]
+        documents = [document_of(text, f"text {index}: ") for index, text in enumerate(texts)]
         for index, document in enumerate(documents):
             if not document.text.strip():
                 raise EmptyInput(f"text {index} is empty or white space: it has no vector")
@@ -219,19 +221,9 @@ class LateChunker:
 
     def _stream(self, documents: Iterable[Document | str], request: Request, *, raising: bool) -> Iterator[Outcome]:
         """Plan and run a stream of documents."""
-        for outcome in self.run(self._plans(documents, request)):
+        plans = plan_ahead(self.planner, documents, request, _CHARACTERS * self.batch_tokens)
+        for outcome in self.run(plans):
             yield self._raised(outcome) if raising else outcome
-
-    def _plans(self, documents: Iterable[Document | str], request: Request) -> Iterator[Plan | FailedDocument]:
-        """Plan documents one by one, turning what is wrong with one into a `FailedDocument`."""
-        for index, given in enumerate(documents):
-            name = ""
-            try:
-                document = _document(given, f"document {index}: ")
-                name = document.id
-                yield self.planner.plan(document, request, index)
-            except InvalidInput as error:
-                yield FailedDocument(name, index, error)
 
     def _one(self, plan: Plan) -> EmbeddedDocument:
         """Run a single plan."""
@@ -270,16 +262,6 @@ class LateChunker:
         return EmbeddedDocument(
             plan.document, plan.index, plan.chunks, vectors, plan.token_count, plan.windows, plan.request.mode
         )
-
-
-def _document(given: Document | str, named: str = "") -> Document:
-    """Turn a bare text into a document, or say what is wrong with it, by its place."""
-    if isinstance(given, Document):
-        return given
-    try:
-        return Document(given)
-    except InvalidDocument as error:
-        raise InvalidDocument(f"{named}{error}") from None
 
 
 def _whole(text: str) -> list[Span]:

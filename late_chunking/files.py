@@ -3,13 +3,14 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from late_chunking.documents import Document
 from late_chunking.errors import InvalidInput
 
 
 def read_documents(names: Iterable[str]) -> Iterator[Document]:
-    """Read UTF-8 files, each one document named as its file; ``-`` is standard input.
+    """Read UTF-8 files, each one document named and titled as its file; ``-`` is standard input.
 
     Nothing is translated: line ends and a byte order mark stay, so spans index the file.
 
@@ -30,7 +31,7 @@ def read_documents(names: Iterable[str]) -> Iterator[Document]:
         except OSError as error:
             raise InvalidInput(f"{shown}: {error.strerror}") from error
         try:
-            yield Document(data.decode("utf-8"), id=shown)
+            yield Document(data.decode("utf-8"), id=shown, title=None if name == "-" else Path(shown).stem)
         except UnicodeDecodeError as error:
             raise InvalidInput(
                 f"{shown}: not UTF-8: byte {data[error.start]:#04x} at offset {error.start} ({error.reason})"

@@ -98,14 +98,19 @@ def print_json(record: dict[str, Any]) -> None:
 
 def writer_of(url: str | None, model: str | None, cache: Path | None, prices: str | None) -> ContextWriter | None:
     """Make what writes contexts, if an endpoint is given; its key is in the environment, CONTEXT_API_KEY."""
+    if url is None and model is not None:
+        raise InvalidParameter("--context-model needs --context-url: the endpoint that has it")
     if url is None:
         return None
     if model is None:
         raise InvalidParameter("--context-url needs --context-model: the language model's name")
     try:
-        read, cached, written = (float(price) for price in (prices or "0,0,0").split(","))
+        numbers = None if prices is None else [float(price) for price in prices.split(",")]
     except ValueError:
-        raise InvalidParameter(f"--context-prices must be three numbers with commas between, got {prices!r}") from None
+        numbers = []
+    if numbers is not None and len(numbers) != 3:
+        raise InvalidParameter(f"--context-prices must be three numbers with commas between, got {prices!r}")
     key = os.environ.get("CONTEXT_API_KEY")
     kept = cache or cache_folder() / "contexts.sqlite"
-    return ContextWriter(url, model, api_key=key, cache=kept, prices=(read, cached, written))
+    paid = None if numbers is None else (numbers[0], numbers[1], numbers[2])
+    return ContextWriter(url, model, api_key=key, cache=kept, prices=paid)

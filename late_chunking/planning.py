@@ -81,6 +81,7 @@ class Planner:
         """
         with _named(document, index, request.noun):
             tokens = self.sequencer.tokenize(document, request)
+            self.sequencer.check_length(tokens)
             source = self._source(document, tokens)
             cuts = [(strategy, split(source, strategy)) for strategy in strategies_of(document, request)]
             spans = [boundary.span for _, boundaries in cuts for boundary in boundaries]
@@ -90,14 +91,22 @@ class Planner:
         """Tell whether a document must be read before it can be cut."""
         return any(map(needs_vectors, strategies_of(document, request)))
 
-    def plan(self, document: Document, request: Request, index: int = 0) -> Plan:
+    def plan(self, document: Document, request: Request, index: int = 0, tokens: TokenizedText | None = None) -> Plan:
         """Cut a document, and say what the encoder must read for it, or to cut it.
+
+        Args:
+            document: the document.
+            request: how it is to be embedded.
+            index: its place, for errors.
+            tokens: its tokens, if it has been tokenized already.
 
         Raises:
             InvalidInput: naming the document, and what was wrong with it or with a span.
         """
         with _named(document, index, request.noun):
-            tokens = self.sequencer.tokenize(document, request)
+            if tokens is None:
+                tokens = self.sequencer.tokenize(document, request)
+            self.sequencer.check_length(tokens)
             source = self._source(document, tokens)
             cuts = tuple(_cut(source, strategy) for strategy in strategies_of(document, request))
             if any(isinstance(cut.found, Waiting) for cut in cuts):

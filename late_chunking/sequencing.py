@@ -38,12 +38,22 @@ class Sequencer:
             self._capacity(len(self.tokenizer.tokenize("", self.folder.prompts.of(kind)).prompt_ids))
 
     def tokenize(self, document: Document, request: Request) -> TokenizedText:
-        """Tokenize a document, once, and hold it to the hard limit."""
-        tokens = self.tokenizer.tokenize(document.text, self._prompt(request))
+        """Tokenize a document behind the prompt of a request."""
+        return self.tokenizer.tokenize(document.text, self._prompt(request))
+
+    def tokenize_many(self, texts: Sequence[str], request: Request) -> list[TokenizedText]:
+        """Tokenize texts behind the prompt of a request, on all cores."""
+        return self.tokenizer.tokenize_many(texts, self._prompt(request))
+
+    def check_length(self, tokens: TokenizedText) -> None:
+        """Hold a document to the hard limit.
+
+        Raises:
+            DocumentTooLong: if it has more tokens.
+        """
         limit = self.settings.max_document_tokens
         if len(tokens.ids) > limit:
             raise DocumentTooLong(f"{len(tokens.ids)} tokens are more than max_document_tokens, {limit}")
-        return tokens
 
     def _prompt(self, request: Request) -> str:
         """Give the prompt of a request."""

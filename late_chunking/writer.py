@@ -41,7 +41,7 @@ class Usage:
         prompt_tokens: tokens it read.
         cached_tokens: of these, tokens it says it had read before.
         completion_tokens: tokens it wrote.
-        cost: what they cost, at the writer's prices.
+        cost: what they cost, at the writer's prices; None without any.
     """
 
     requests: int = 0
@@ -49,7 +49,7 @@ class Usage:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
-    cost: float = 0.0
+    cost: float | None = None
 
 
 @dataclass
@@ -78,13 +78,13 @@ class ContextWriter:
     url: str
     model: str
     api_key: str | None = None
-    cache: Path | None = None
+    cache: Path | str | None = None
     concurrency: int = 8
     tries: int = 5
     timeout: float = 120.0
     max_tokens: int = 200
     instruction: str = INSTRUCTION
-    prices: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    prices: tuple[float, float, float] | None = None
     usage: Usage = field(default_factory=Usage)
 
     def __post_init__(self) -> None:
@@ -102,6 +102,7 @@ class ContextWriter:
         self._client: Any = httpx.Client(timeout=self.timeout, headers=headers)
         self._lock = threading.Lock()
         if self.cache is not None:
+            self.cache = Path(self.cache)
             self.cache.parent.mkdir(parents=True, exist_ok=True)
             with closing(self._database()) as database, database:
                 database.execute("CREATE TABLE IF NOT EXISTS contexts (key TEXT PRIMARY KEY, context TEXT NOT NULL)")
@@ -142,6 +143,8 @@ class ContextWriter:
             context = answer["choices"][0]["message"]["content"].strip()
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ContextError(f"{self.url} gave no answer to use: {json.dumps(answer)[:200]}") from error
+        if not context:
+            raise ContextError(f"{self.url} gave an empty context: {json.dumps(answer)[:200]}")
         self._count(answer.get("usage") or {})
         if self.cache is not None:
             with self._lock, closing(self._database()) as database, database:
@@ -183,13 +186,15 @@ class ContextWriter:
         """Add up what an answer took."""
         read, wrote = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
         cached = int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
-        dear, cheap, written = self.prices
+        dear, cheap, written = self.prices or (0.0, 0.0, 0.0)
         with self._lock:
             self.usage.requests += 1
             self.usage.prompt_tokens += read
             self.usage.cached_tokens += cached
             self.usage.completion_tokens += wrote
-            self.usage.cost += ((read - cached) * dear + cached * cheap + wrote * written) / 1e6
+            if self.prices is not None:
+                spent = ((read - cached) * dear + cached * cheap + wrote * written) / 1e6
+                self.usage.cost = (self.usage.cost or 0.0) + spent
 
     def _kept(self, keys: Sequence[str]) -> dict[str, str]:
         """Give the answers that were kept."""

@@ -145,7 +145,8 @@ PARAMETERS = {
         ("hierarchy", {"sizes": [5, 0]}, "integers of at least 1, got [5, 0]"),
         ("hierarchy", {"sizes": "54"}, "sizes must be a list, got '54'"),
         ("hierarchy", {"sizes": [5], "unit": "pages"}, "unit must be one of"),
-        ("hierarchy", {}, "needs sizes or levels"),
+        ("hierarchy", {}, "needs sizes, such as [512, 128], or levels"),
+        ("words", {}, "unit 'words' needs a size"),
         ("sentences", {"language": ""}, "language must be"),
         ("paragraphs", {"language": 5}, "language must be"),
         ("paragraphs", {"language": "\ud800", "size": 9}, "language must be"),
@@ -257,7 +258,7 @@ def test_paragraphs_merge_and_too_long_ones_are_cut_at_sentences() -> None:
 
 def test_a_default_size_is_in_tokens() -> None:
     with pytest.raises(errors.InvalidParameter, match="'chars' needs a size"):
-        split(byte_source("some text"), Recursive(unit="chars"))
+        Recursive(unit="chars")
     with pytest.raises(errors.InvalidParameter, match="overlap 8 with size 8"):
         split(byte_source("some text"), Tokens(overlap=8))
 

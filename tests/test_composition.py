@@ -108,13 +108,16 @@ def test_any_strategy_within_another_tiles_its_chunks(text: str, inner: Strategy
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Nested(Tokens(4, 1), "words", 2), "the chunks of 'tokens' overlap"),
+        (lambda: Nested(Tokens(4, 1), "recursive", 2), "the chunks of 'tokens' overlap"),
         (lambda: Nested(Hierarchy([9, 3])), "'hierarchy' has levels of its own"),
         (lambda: Nested("paragraphs", Hierarchy([9, 3]), 4), "'hierarchy' has levels of its own"),
         (lambda: Hierarchy(levels=[Tokens(4, 1), "sentences"]), "the chunks of 'tokens' overlap"),
         (lambda: Nested(lambda text: [(0, 5), (3, 9)]), "the chunks of 'spans' overlap"),
-        (lambda: Nested(lambda text: [(0, 1), (1, len(text))], "words", 1), r"span \[0, 1\) cuts a grapheme cluster"),
-        (lambda: Nested(lambda text: [(2, 3), (4, len(text))], "words", 1), r"span \[2, 3\) owns no token"),
+        (
+            lambda: Nested(lambda text: [(0, 1), (1, len(text))], "recursive", 1),
+            r"span \[0, 1\) cuts a grapheme cluster",
+        ),
+        (lambda: Nested(lambda text: [(2, 3), (4, len(text))], "recursive", 1), r"span \[2, 3\) owns no token"),
         (lambda: Hierarchy(levels=[Tokens(30, 10), Semantic()]), "the chunks of 'tokens' overlap"),
         (lambda: Nested("paragraphs", 5), "strategy must be a name, a strategy or a function, got 5"),
         (lambda: Nested("paragraphs", {"size": 5}), "needs its name under 'strategy', got {'size': 5}"),
@@ -122,7 +125,7 @@ def test_any_strategy_within_another_tiles_its_chunks(text: str, inner: Strategy
         (lambda: Nested("paragraphs", Paragraphs), "strategy must be configured"),
         (lambda: Nested("paragraphs", size=0), "size must be an integer of at least 1, got 0"),
         (lambda: Nested("paragraphs", unit="chars"), "unit 'chars' needs a size"),
-        (lambda: Hierarchy([5], levels=["words"]), "needs sizes or levels, and not both"),
+        (lambda: Hierarchy([5], levels=["words"]), "takes sizes or levels, not both"),
         (lambda: Hierarchy(levels=[5, 5]), "sizes must decrease from level to level"),
         (lambda: Hierarchy(levels=[True]), "strategy must be a name, a strategy or a function, got True"),
         (lambda: Hierarchy(levels="words"), "levels must be a list, got 'words'"),

@@ -118,7 +118,6 @@ def test_named_encodings_are_tiktokens(monkeypatch: pytest.MonkeyPatch) -> None:
         (Recursive(5, unit=lambda text: None), "failed: TypeError"),
         (Recursive(5, unit=lambda text: -1), "must give an integer of at least 0, got -1"),
         (Recursive(5, unit=lambda text: 1 / 0), "failed: ZeroDivisionError"),
-        (Recursive(unit=utf16), "needs a size"),
         (Semantic(5, unit=lambda text: 0.5, embedder="bag-of-words"), "must give an integer of at least 0, got 0.5"),
     ],
 )

@@ -132,7 +132,7 @@ def test_what_was_written_is_kept_and_a_job_goes_on(endpoint: Endpoint, chunks, 
     document = Document(TEXT, id="ferry")
     endpoint.fail = lambda number: (500, {}, b"broken") if number > 2 else None
     with pytest.raises(errors.ContextError, match="status 500: broken"):
-        ContextWriter(endpoint.url, "m", cache=cache, tries=2, concurrency=1)(document, chunks)
+        ContextWriter(endpoint.url, "m", cache=str(cache), tries=2, concurrency=1)(document, chunks)
     endpoint.fail = lambda number: None
     endpoint.bodies.clear()
     second = ContextWriter(endpoint.url, "m", cache=cache)
@@ -149,8 +149,10 @@ def test_what_was_written_is_kept_and_a_job_goes_on(endpoint: Endpoint, chunks, 
 def test_what_may_pass_is_tried_again(endpoint: Endpoint, chunks) -> None:
     answers = {1: (429, {"Retry-After": "0"}, b"slow down"), 2: (503, {}, b"busy")}
     endpoint.fail = answers.get
-    assert len(ContextWriter(endpoint.url, "m")(Document(TEXT), chunks)) == 4
+    write = ContextWriter(endpoint.url, "m")
+    assert len(write(Document(TEXT), chunks)) == 4
     assert len(endpoint.bodies) == 5
+    assert write.usage.cost is None
 
 
 @pytest.mark.parametrize(
@@ -162,6 +164,7 @@ def test_what_may_pass_is_tried_again(endpoint: Endpoint, chunks) -> None:
         ((200, {}, b"[]"), "did not answer with an object", 1),
         ((200, {}, b'{"choices": []}'), "gave no answer to use", 1),
         ((200, {}, b'{"choices": [{"message": {"content": null}}]}'), "gave no answer to use", 1),
+        ((200, {}, b'{"choices": [{"message": {"content": " "}}]}'), "gave an empty context", 1),
         ((503, {}, b"busy"), "status 503: busy", 3),
     ],
 )
@@ -216,5 +219,5 @@ def test_the_command_line_writes_contexts_and_says_what_they_took(endpoint: Endp
     found = CliRunner().invoke(app, [*command, "--context-cache", str(tmp_path / "kept.sqlite")])
     assert found.exit_code == 0
     (record,) = map(json.loads, found.stdout.splitlines())
-    assert record["chunks"][1]["content"] == "about It carries salt.\n\nIt carries salt."
+    assert record["chunks"][1]["content"] == "ferry\n\nabout It carries salt.\n\nIt carries salt."
     assert "contexts: 3 written, 0 kept from before; 300 tokens read (240 of them cached)" in found.stderr

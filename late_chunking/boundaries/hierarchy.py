@@ -43,8 +43,12 @@ class Hierarchy:
     def __post_init__(self) -> None:
         """Check the options, and make the strategies."""
         check_unit(self.unit, tuple(UNITS))
-        if (self.sizes is None) == (self.levels is None):
-            raise InvalidParameter("hierarchy needs sizes or levels, and not both")
+        if self.sizes is None and self.levels is None:
+            raise InvalidParameter(
+                "hierarchy needs sizes, such as [512, 128], or levels, such as ['turns', 'sentences']"
+            )
+        if self.sizes is not None and self.levels is not None:
+            raise InvalidParameter("hierarchy takes sizes or levels, not both")
         option, given = ("levels", self.levels) if self.sizes is None else ("sizes", self.sizes)
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise InvalidParameter(f"{option} must be a list, got {given!r:.80}")

@@ -25,6 +25,7 @@ class PieceOptions(SizeOptions):
     """
 
     name: ClassVar[str]
+    needs_size: ClassVar[bool] = False
     language: str = "en"
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ class SizeOptions:
     """
 
     units: ClassVar[tuple[str, ...]] = tuple(UNITS)
+    needs_size: ClassVar[bool] = True  # whether it cannot cut without one
     size: int | None = None
     overlap: int | str = 0
     unit: Unit = "tokens"
@@ -45,16 +46,15 @@ class SizeOptions:
             object.__setattr__(self, "overlap", check_count("overlap", self.overlap, 0))
         if self.size is not None:
             overlapping(self.size, self.overlap)
+        elif self.needs_size and self.unit != "tokens":
+            raise InvalidParameter(f"unit {self.unit!r} needs a size: the default size counts tokens")
 
     def resolved(self, source: SourceText) -> tuple[int, int]:
         """Give size and overlap in units, with the default for a size that was not given.
 
         Raises:
-            InvalidParameter: if there is none, as it counts tokens and the unit is another, or
-                if it is no larger than the overlap.
+            InvalidParameter: if the default size is no larger than the overlap.
         """
-        if self.size is None and self.unit != "tokens":
-            raise InvalidParameter(f"unit {self.unit!r} needs a size: the default size counts tokens")
         size = source.default_size if self.size is None else self.size
         # Sizes larger than any text mean the same, but would overflow.
         return min(size, _LARGEST), min(overlapping(size, self.overlap), _LARGEST - 1)

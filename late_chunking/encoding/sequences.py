@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from late_chunking.characters import BoolArray, IntArray
+from late_chunking.characters import IntArray
 from late_chunking.encoding.alignment import Alignment
 from late_chunking.encoding.tokens import TokenizedText, Tokenizer
 from late_chunking.encoding.windows import Windows
@@ -57,18 +57,29 @@ def make_sequences(
             pooled; for the first window, none. Without any, windows have no headers.
         first_row: the row of the first span's vector.
     """
+    head, tail = surroundings(tokens, tokenizer)
+    heads = len(head) + np.asarray([len(header) for header in headers] or [0] * len(windows))  # [W]
+    rows, read_in, ranges = _parts(alignment, windows, heads, len(head) * pool_prompt, len(tail))
+    lengths = ranges[:, :, 1] - ranges[:, :, 0]  # [P, 3]
+    sizes = lengths.sum(axis=1)  # [P]
+    bags = _spread(ranges[:, :, 0].ravel(), lengths.ravel())
+    ends = np.cumsum(sizes)
+    edges = read_in.searchsorted(np.arange(len(windows) + 1))  # of the parts of each window
     sequences = []
     for window in range(len(windows)):
-        head, tail = surroundings(tokens, tokenizer, headers[window] if headers else None)
-        start, end = int(windows.starts[window]), int(windows.ends[window])
-        kept = np.clip(alignment.read, windows.kept[window], windows.kept[window + 1]) - start + len(head)  # [C, 2]
-        before = alignment.leading & (pool_prompt and window == 0)
-        after = alignment.trailing & (window == len(windows) - 1)
-        rows, bags, offsets = _bags(kept, before, after, len(head), len(tail), len(head) + end - start)
-        if not len(rows):
+        first, last = edges[window : window + 2]
+        if first == last:
             continue  # a window that no span looks at need not be read
-        ids = np.concatenate((head, tokens.ids[start:end], tail))
-        sequences.append(TokenSequence(ids, rows + first_row, bags, offsets))
+        begun = ends[first] - sizes[first]
+        parts = [head, *(headers[window : window + 1]), tokens.ids[windows.starts[window] : windows.ends[window]], tail]
+        sequences.append(
+            TokenSequence(
+                np.concatenate(parts),
+                rows[first:last] + first_row,
+                bags[begun : ends[last - 1]],
+                ends[first:last] - sizes[first:last] - begun,
+            )
+        )
     return sequences
 
 
@@ -80,31 +91,44 @@ def surroundings(
     return np.concatenate(parts), np.asarray(tokenizer.trailing, dtype=np.int64)
 
 
-def _bags(
-    kept: IntArray, before: BoolArray, after: BoolArray, head: int, tail: int, content_end: int
+def _parts(
+    alignment: Alignment, windows: Windows, heads: IntArray, head: int, tail: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """List the places of each span in one sequence: head, content, tail.
+    """Part the spans among the windows, each span's tokens to the windows that they are taken from.
 
     Args:
-        kept: [C, 2], places of the span's content in the sequence.
-        before: [C], whether the span takes the first `head` places.
-        after: [C], whether it takes the last `tail` places.
-        head: places before the content.
-        tail: places after it.
-        content_end: where the content ends.
+        alignment: the spans' tokens.
+        windows: the windows.
+        heads: [W], places before each window's text.
+        head: of these, those that a leading span takes in the first window.
+        tail: places after the text, those that a trailing span takes in the last window.
 
     Returns:
-        Rows, bags and offsets of a `TokenSequence`.
+        Spans [P], windows [P], and the ranges of places [P, 3, 2] that each part takes: before the
+        text, of the text, after it. Sorted by window; no part is empty.
     """
-    count = len(kept)
-    starts = np.empty((count, 3), dtype=np.int64)  # three ranges a span
-    starts[:] = [0, 0, content_end]
-    starts[:, 1] = kept[:, 0]
-    lengths = np.stack((before * head, kept[:, 1] - kept[:, 0], after * tail), axis=1)  # [C, 3]
-    sizes = lengths.sum(axis=1)  # [C]
-    flat_starts, flat_lengths = starts.ravel(), lengths.ravel()
-    range_offsets = np.cumsum(flat_lengths) - flat_lengths
-    bags = np.arange(int(sizes.sum())) + np.repeat(flat_starts - range_offsets, flat_lengths)
-    rows = np.flatnonzero(sizes)
-    offsets = (np.cumsum(sizes) - sizes)[rows]
-    return rows, bags, offsets
+    first = windows.kept.searchsorted(alignment.read[:, 0], side="right") - 1  # [C], of each span's windows
+    last = np.maximum(windows.kept.searchsorted(alignment.read[:, 1], side="left") - 1, first)
+    counts = last - first + 1
+    rows = np.repeat(np.arange(len(counts)), counts)  # [P]
+    read_in = _spread(first, counts)
+    order = np.argsort(read_in, kind="stable")
+    rows, read_in = rows[order], read_in[order]
+    low, high = windows.kept[read_in], windows.kept[read_in + 1]
+    places = heads[read_in] - windows.starts[read_in]  # of the text's first token, if the window began with it
+    ends = places + windows.ends[read_in]
+    ranges = np.zeros((len(rows), 3, 2), dtype=np.int64)
+    ranges[:, 0, 1] = head * (alignment.leading[rows] & (read_in == 0))
+    ranges[:, 1] = np.clip(alignment.read[rows], low[:, None], high[:, None]) + places[:, None]
+    ranges[:, 2] = ends[:, None]
+    ranges[:, 2, 1] += tail * (alignment.trailing[rows] & (read_in == len(windows) - 1))
+    kept = (ranges[:, :, 1] > ranges[:, :, 0]).any(axis=1)
+    return rows[kept], read_in[kept], ranges[kept]
+
+
+def _spread(starts: IntArray, lengths: IntArray) -> IntArray:
+    """Write ranges out, one after the other."""
+    ends = np.cumsum(lengths)
+    places: IntArray = np.arange(int(ends[-1]) if len(ends) else 0)
+    places += np.repeat(starts - (ends - lengths), lengths)
+    return places

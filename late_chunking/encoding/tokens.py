@@ -6,6 +6,7 @@ threads may share it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.normalizers import Sequence as NormalizerSequence
 from transformers import AutoTokenizer
 
-from late_chunking.characters import IntArray, end_before_where, next_where, whitespace
+from late_chunking.characters import IntArray, whitespace
 from late_chunking.errors import ModelNotFound, UnsupportedModel
 
 
@@ -101,21 +102,25 @@ class Tokenizer:
     def _tokenized(self, encoding: Any, text: str, prompt: str) -> TokenizedText:  # noqa: ANN401 - tokenizers.Encoding
         """Place an encoding's tokens in the text, and tell the prompt's from the text's own."""
         ids = np.asarray(encoding.ids, dtype=np.int64)
-        offsets = np.asarray(encoding.offsets, dtype=np.int64).reshape(-1, 2) - len(prompt)  # [p + n, 2]
-        in_prompt = (offsets[:, 1] <= 0) & (offsets[:, 0] < 0)
-        # A token over the seam belongs to the text, by its first visible character there.
-        starts = np.maximum(offsets[~in_prompt, 0], 0)
-        visible = ~whitespace(text)
-        next_visible = next_where(visible)
-        anchors = next_visible[starts]
-        anchors = np.where(anchors < offsets[~in_prompt, 1], anchors, starts)
+        edges = np.fromiter(chain.from_iterable(encoding.offsets), dtype=np.int64, count=2 * len(ids))
+        starts, ends = edges[::2] - len(prompt), edges[1::2] - len(prompt)  # [p + n] each
+        # Tokens of the prompt come first. One over the seam belongs to the text, by its first
+        # visible character there.
+        own = int(((ends <= 0) & (starts < 0)).sum()) if prompt else 0
+        anchors, ends = np.maximum(starts[own:], 0), ends[own:]
+        space = whitespace(text)
+        visible = np.flatnonzero(~space)
+        in_space = np.flatnonzero(space[np.minimum(anchors, len(text) - 1)]) if len(anchors) else anchors
+        if len(in_space):
+            following = np.append(visible, len(text))[visible.searchsorted(anchors[in_space])]
+            anchors[in_space] = np.where(following < ends[in_space], following, anchors[in_space])
         return TokenizedText(
-            ids=ids[~in_prompt],
+            ids=ids[own:],
             # A normaliser that reorders marks may send an offset back; tokens stay in order.
             anchors=np.maximum.accumulate(anchors) if len(anchors) else anchors,
-            prompt_ids=ids[in_prompt],
-            first_visible=int(next_visible[0]),
-            visible_end=int(end_before_where(visible)[-1]),
+            prompt_ids=ids[:own],
+            first_visible=int(visible[0]) if len(visible) else len(text),
+            visible_end=int(visible[-1]) + 1 if len(visible) else 0,
         )
 
 

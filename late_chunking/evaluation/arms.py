@@ -115,11 +115,10 @@ def make_cuttings(
     for name in dict.fromkeys(strategies):
         options = options_of(name)
         own = {option: value for option, value in given.items() if option in options}
-        for size in (sizes if "size" in options and "size" not in own else ()) or (None,):
-            sized = own if size is None else {**own, "size": size}
-            (strategy,) = make_strategies(name, sized)
-            label = name if size is None else f"{name} {size}"
-            cuttings.append(Cutting(label, strategy, size))
+        for wanted in (tuple(dict.fromkeys(sizes)) if "size" in options and "size" not in own else ()) or (None,):
+            (strategy,) = make_strategies(name, own if wanted is None else {**own, "size": wanted})
+            size = getattr(strategy, "size", None)
+            cuttings.append(Cutting(name if size is None else f"{name} {size}", strategy, size))
     return tuple(cuttings)
 
 

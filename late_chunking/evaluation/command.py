@@ -12,10 +12,9 @@ from late_chunking.evaluation.arms import CONTROL, make_arms, make_cuttings
 from late_chunking.evaluation.comparison import ArmResult, compare
 from late_chunking.evaluation.dataset import Dataset, read_dataset
 from late_chunking.evaluation.page import write_page
-from late_chunking.evaluation.report import MEASURE, Suggestion, groups, report, rows, suggest
+from late_chunking.evaluation.report import MEASURE, Suggestion, are_few, groups, report, rows, suggest
 from late_chunking.evaluation.vectors import Store
 from late_chunking.options import (
-    AsJson,
     ContextCache,
     ContextModel,
     ContextPrices,
@@ -33,6 +32,7 @@ from late_chunking.options import (
     settings_of,
     writer_of,
 )
+from late_chunking.request import DEFAULT_STRATEGY
 from late_chunking.settings import DEFAULT_MODEL, cache_folder
 
 _MODES: Final = "naive,late,blend"
@@ -41,7 +41,7 @@ _WEIGHTS: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
 def evaluate(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A folder of documents and queries.jsonl.")],
-    strategy: Annotated[str, typer.Option(help="Strategies, with commas between.")] = "recursive",
+    strategy: Annotated[str, typer.Option(help="Strategies, with commas between.")] = DEFAULT_STRATEGY,
     size: Annotated[
         str | None, typer.Option(help="Sizes, with commas between; by default each strategy's own.")
     ] = None,
@@ -75,7 +75,7 @@ def evaluate(
     window: Window = None,
     query_prompt: QueryPrompt = None,
     document_prompt: DocumentPrompt = None,
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one line of JSON.")] = False,
 ) -> None:
     """Compare strategies, sizes and modes on your own documents and queries."""
     dataset = read_dataset(data)
@@ -85,7 +85,14 @@ def evaluate(
     modes = [*_listed(mode), *(["bm25"] if bm25 else [])]
     writer = writer_of(context_url, context_model, context_cache, context_prices)
     store = Store(None if no_cache else cache or cache_folder() / "evaluation")
-    make_arms(model, cuttings, modes, weights, fuse=bm25)  # what is wrong with them is said before a model is loaded
+    # What is wrong with all this is said before a model is loaded.
+    make_arms(model, cuttings, modes, weights, fuse=bm25)
+    if by is not None:
+        groups(dataset, by)
+    if against == model:
+        raise InvalidParameter(f"--against {against}: it is the same model")
+    if html is not None and (html.is_dir() or not html.parent.is_dir()):
+        raise InvalidParameter(f"--html {html}: there is no such place for a file")
     results: list[ArmResult] = []
     with display.console_error.status("") as status:
         for name in [model, *([against] if against else [])]:
@@ -118,6 +125,8 @@ def _print(
     """Print tables and suggestions."""
     counted = f"{display.counted(len(dataset.documents), 'document')}, {len(dataset.queries)} queries"
     display.print_evaluation(f"{dataset.name}: {counted}", rows(results, dataset, baseline=baseline), MEASURE)
+    if are_few(len({next(iter(query.gold)) for query in dataset.queries}), len(dataset.queries)):
+        display.print_few()
     if suggestion is not None:
         display.print_suggestion(suggestion.label, suggestion.why, sure=suggestion.sure)
     for value, places in (groups(dataset, by) if by else {}).items():

@@ -1,7 +1,10 @@
 """Documents, queries, and where in the documents the answers stand."""
 
 import csv
+import difflib
+import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +59,7 @@ def read_dataset(folder: Path) -> Dataset:
     Three layouts are known. ``documents.jsonl`` (`id`, `text`, perhaps `title`, and any other
     fields) or text files, named by their paths, with ``queries.jsonl``: `query`, `doc_id`, and
     `spans` (``[start, end)`` in code points of the text) or `answer`, a passage quoted word for
-    word. Or BEIR's: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/*.tsv``.
+    word but for white space. Or BEIR's: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/*.tsv``.
 
     Raises:
         InvalidDataset: naming the file and line, if something is missing or wrong.
@@ -118,7 +121,8 @@ def _queries(path: Path, documents: Mapping[str, Document]) -> Iterator[Query]:
         count += 1
         text, name = _string(place, record, "query"), _string(place, record, "doc_id")
         if name not in documents:
-            raise InvalidDataset(f"{place}: there is no document {name!r}; the first is {next(iter(documents))!r}")
+            close = difflib.get_close_matches(name, documents, 1, cutoff=0.3) or [next(iter(documents))]
+            raise InvalidDataset(f"{place}: there is no document {name!r}; did you mean {close[0]!r}?")
         gold = _spans(place, record, documents[name].text)
         yield Query(str(record.get("id", count)), text, {name: gold})
     if not count:
@@ -133,14 +137,17 @@ def _spans(place: str, record: Mapping[str, Any], text: str) -> list[Span]:
             raise InvalidDataset(f"{place}: spans must be a list of at least one [start, end), got {spans!r:.80}")
         return [_span(place, span, len(text)) for span in spans]
     answer = _string(place, record, "answer")
-    start = text.find(answer)
-    if start < 0:
+    # White space may differ: quotations are wrapped, and line ends have two forms.
+    words = r"\s+".join(re.escape(word) for word in answer.split())
+    found = [match.span() for match in itertools.islice(re.finditer(words, text), 2)]
+    if not found:
+        hint = "; it is with other capitals" if re.search(words, text, re.IGNORECASE) else ""
         raise InvalidDataset(
-            f"{place}: its answer is not in the document, word for word: {answer!r:.80}; quote it, or give spans"
+            f"{place}: its answer is not in the document, word for word: {answer!r:.80}{hint}; quote it, or give spans"
         )
-    if text.find(answer, start + 1) >= 0:
+    if len(found) > 1:
         raise InvalidDataset(f"{place}: its answer stands in the document more than once: {answer!r:.80}; quote more")
-    return [Span(start, start + len(answer))]
+    return [Span(*found[0])]
 
 
 def _span(place: str, span: Any, length: int) -> Span:  # noqa: ANN401 - as it was read
@@ -186,7 +193,7 @@ def _beir(folder: Path) -> Dataset:
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Read a file of JSON lines: where each stands, and the object it is."""
     try:
-        lines = path.read_bytes().decode("utf-8").split("\n")
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidDataset(f"{path}: it cannot be read as UTF-8 text: {error}") from error
     for number, line in enumerate(lines, 1):

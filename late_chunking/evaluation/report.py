@@ -202,18 +202,25 @@ def suggest(
         return difference(one.corpus[measure][chosen], other.corpus[measure][chosen], owners)
 
     intervals = {one.arm.label: against(one, base) for one in choices}
-    best = max(choices, key=lambda one: (intervals[one.arm.label].low, -passes(one.arm)))
+    best = max(
+        choices,
+        key=lambda one: (intervals[one.arm.label].low, intervals[one.arm.label].mean, -passes(one.arm)),
+    )
     interval = intervals[best.arm.label]
     documents = len(set(owners))
     why = f"{measure} {interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}] against {base.arm.label}"
-    sure = interval.low > 0 and documents >= _FEW_DOCUMENTS and len(chosen) >= _FEW_QUERIES
-    if documents < _FEW_DOCUMENTS or len(chosen) < _FEW_QUERIES:
+    sure = interval.low > 0 and not are_few(documents, len(chosen))
+    if len(choices) == 1:
+        why = "it is the only arm: there is nothing to choose between"
+    elif best is base:
+        why = "no other arm is surely better"
+    elif interval.low <= 0:
+        why = f"no arm is surely better than {base.arm.label}; the best of them: {why}"
+    if are_few(documents, len(chosen)):
         why += (
-            f"; but {len(chosen)} queries to {documents} documents are too few to say: "
+            f"; {len(chosen)} queries to {documents} documents are too few to say: "
             f"at least {_FEW_QUERIES} and {_FEW_DOCUMENTS} are needed"
         )
-    elif best is base or interval.low <= 0:
-        why = f"no arm is surely better than {base.arm.label}; the best of them: {why}"
     if best is not base and "tokens@5" in best.corpus:
         spent, before = (float(one.corpus["tokens@5"][chosen].mean()) for one in (best, base))
         why += f"; its first five chunks hold {spent:.0f} tokens, those of the other {before:.0f}"
@@ -222,6 +229,11 @@ def suggest(
         other = max(cheaper, key=lambda one: float(one.corpus[measure][chosen].mean()))
         why += f"; {other.arm.label} cannot be told from it, and reads less"
     return Suggestion(best.arm.label, base.arm.label, interval.low, interval.mean, interval.high, sure, why)
+
+
+def are_few(documents: int, queries: int) -> bool:
+    """Tell whether there are too few data for an interval to mean what it says."""
+    return documents < _FEW_DOCUMENTS or queries < _FEW_QUERIES
 
 
 def _means(values: Mapping[str, Floats], chosen: Any) -> dict[str, float]:  # noqa: ANN401 - numpy's index

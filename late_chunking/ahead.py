@@ -1,0 +1,124 @@
+"""A stream of documents → plans, made ahead of the encoder on threads of their own.
+
+One thread tokenizes a group of documents (the tokenizer spreads a group over the cores), another
+cuts the group before it, while the caller's thread is with the encoder. Only the caller's thread
+takes documents from the caller's iterable.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from late_chunking.documents import Document, FailedDocument
+from late_chunking.encoding.tokens import TokenizedText
+from late_chunking.errors import InvalidDocument, InvalidInput
+from late_chunking.planning import Planner
+from late_chunking.plans import Plan
+from late_chunking.request import Request
+
+_AHEAD: Final = 2  # groups on their way: one being tokenized, one being cut
+_MOST: Final = 64  # documents of a group
+
+Group = list[tuple[int, Document | FailedDocument]]
+
+
+def plan_ahead(
+    planner: Planner, documents: Iterable[Document | str], request: Request, characters: int
+) -> Iterator[Plan | FailedDocument]:
+    """Plan a stream of documents, in order.
+
+    What is wrong with a document is a `FailedDocument` in its place. What the iterable itself
+    raises is raised after the documents before it.
+
+    Args:
+        planner: plans.
+        documents: documents, or their texts.
+        request: how they are to be embedded.
+        characters: about how many a group has; a longer document is one alone.
+    """
+    waiting: deque[Future[list[Plan | FailedDocument]]] = deque()
+    tokenizing, planning = ThreadPoolExecutor(1, "tokenize"), ThreadPoolExecutor(1, "plan")
+
+    def submit(group: Group) -> None:
+        tokens = tokenizing.submit(_tokenize, planner, group, request)
+        waiting.append(planning.submit(lambda: _plan(planner, group, tokens.result(), request)))
+
+    ended: Exception | None = None
+    groups = _groups(documents, characters)
+    try:
+        while True:
+            try:
+                group = next(groups)
+            except StopIteration:
+                break
+            except Exception as error:  # the iterable's own: kept until the documents before it are done
+                ended = error
+                break
+            submit(group)
+            while waiting and (len(waiting) > _AHEAD or waiting[0].done()):
+                yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()
+    finally:
+        tokenizing.shutdown(cancel_futures=True)
+        planning.shutdown(cancel_futures=True)
+    if ended is not None:
+        raise ended
+
+
+def _groups(documents: Iterable[Document | str], characters: int) -> Iterator[Group]:
+    """Gather documents into groups; one that is none takes its place as failed."""
+    group: Group = []
+    gathered = 0
+    try:
+        for index, given in enumerate(documents):
+            try:
+                document = document_of(given, f"document {index}: ")
+            except InvalidInput as error:
+                group.append((index, FailedDocument("", index, error)))
+                continue
+            group.append((index, document))
+            gathered += len(document.text)
+            if gathered >= characters or len(group) >= _MOST:
+                yield group
+                group, gathered = [], 0
+    except Exception:
+        if group:
+            yield group
+        raise
+    if group:
+        yield group
+
+
+def _tokenize(planner: Planner, group: Group, request: Request) -> list[TokenizedText | None]:
+    """Tokenize a group; there is nothing for documents that failed."""
+    texts = [document.text for _, document in group if isinstance(document, Document)]
+    tokens = iter(planner.sequencer.tokenize_many(texts, request))
+    return [next(tokens) if isinstance(document, Document) else None for _, document in group]
+
+
+def _plan(
+    planner: Planner, group: Group, tokens: Sequence[TokenizedText | None], request: Request
+) -> list[Plan | FailedDocument]:
+    """Plan a group."""
+    plans: list[Plan | FailedDocument] = []
+    for (index, document), own in zip(group, tokens, strict=True):
+        if isinstance(document, FailedDocument):
+            plans.append(document)
+            continue
+        try:
+            plans.append(planner.plan(document, request, index, own))
+        except InvalidInput as error:
+            plans.append(FailedDocument(document.id, index, error))
+    return plans
+
+
+def document_of(given: Document | str, named: str = "") -> Document:
+    """Turn a bare text into a document, or say what is wrong with it, by its place."""
+    if isinstance(given, Document):
+        return given
+    try:
+        return Document(given)
+    except InvalidDocument as error:
+        raise InvalidDocument(f"{named}{error}") from None
