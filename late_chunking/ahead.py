@@ -8,23 +8,24 @@ takes documents from the caller's iterable.
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 from late_chunking.documents import Document, FailedDocument
-from late_chunking.encoding.tokens import TokenizedText
 from late_chunking.errors import InvalidDocument, InvalidInput
 from late_chunking.planning import Planner
 from late_chunking.plans import Plan
 from late_chunking.request import Request
 
 _AHEAD: Final = 2  # groups on their way: one being tokenized, one being cut
-_MOST: Final = 64  # documents of a group
+# A group: large enough for the tokenizer to spread over the cores.
+_CHARACTERS: Final = 262_144
+_DOCUMENTS: Final = 512
 
 Group = list[tuple[int, Document | FailedDocument]]
 
 
 def plan_ahead(
-    planner: Planner, documents: Iterable[Document | str], request: Request, characters: int
+    planner: Planner, documents: Iterable[Document | str], request: Request
 ) -> Iterator[Plan | FailedDocument]:
     """Plan a stream of documents, in order.
 
@@ -35,17 +36,16 @@ def plan_ahead(
         planner: plans.
         documents: documents, or their texts.
         request: how they are to be embedded.
-        characters: about how many a group has; a longer document is one alone.
     """
     waiting: deque[Future[list[Plan | FailedDocument]]] = deque()
     tokenizing, planning = ThreadPoolExecutor(1, "tokenize"), ThreadPoolExecutor(1, "plan")
 
     def submit(group: Group) -> None:
-        tokens = tokenizing.submit(_tokenize, planner, group, request)
-        waiting.append(planning.submit(lambda: _plan(planner, group, tokens.result(), request)))
+        encodings = tokenizing.submit(_encode, planner, group, request)
+        waiting.append(planning.submit(lambda: _plan(planner, group, encodings.result(), request)))
 
     ended: Exception | None = None
-    groups = _groups(documents, characters)
+    groups = _groups(documents)
     try:
         while True:
             try:
@@ -67,7 +67,7 @@ def plan_ahead(
         raise ended
 
 
-def _groups(documents: Iterable[Document | str], characters: int) -> Iterator[Group]:
+def _groups(documents: Iterable[Document | str]) -> Iterator[Group]:
     """Gather documents into groups; one that is none takes its place as failed."""
     group: Group = []
     gathered = 0
@@ -80,7 +80,7 @@ def _groups(documents: Iterable[Document | str], characters: int) -> Iterator[Gr
                 continue
             group.append((index, document))
             gathered += len(document.text)
-            if gathered >= characters or len(group) >= _MOST:
+            if gathered >= _CHARACTERS or len(group) >= _DOCUMENTS:
                 yield group
                 group, gathered = [], 0
     except Exception:
@@ -91,24 +91,23 @@ def _groups(documents: Iterable[Document | str], characters: int) -> Iterator[Gr
         yield group
 
 
-def _tokenize(planner: Planner, group: Group, request: Request) -> list[TokenizedText | None]:
-    """Tokenize a group; there is nothing for documents that failed."""
+def _encode(planner: Planner, group: Group, request: Request) -> list[Any]:
+    """Tokenize a group, as far as that runs outside Python; there is nothing for documents that failed."""
     texts = [document.text for _, document in group if isinstance(document, Document)]
-    tokens = iter(planner.sequencer.tokenize_many(texts, request))
-    return [next(tokens) if isinstance(document, Document) else None for _, document in group]
+    encodings = iter(planner.sequencer.encode_many(texts, request))
+    return [next(encodings) if isinstance(document, Document) else None for _, document in group]
 
 
-def _plan(
-    planner: Planner, group: Group, tokens: Sequence[TokenizedText | None], request: Request
-) -> list[Plan | FailedDocument]:
+def _plan(planner: Planner, group: Group, encodings: Sequence[Any], request: Request) -> list[Plan | FailedDocument]:
     """Plan a group."""
     plans: list[Plan | FailedDocument] = []
-    for (index, document), own in zip(group, tokens, strict=True):
+    for (index, document), encoding in zip(group, encodings, strict=True):
         if isinstance(document, FailedDocument):
             plans.append(document)
             continue
         try:
-            plans.append(planner.plan(document, request, index, own))
+            tokens = planner.sequencer.placed(encoding, document.text, request)
+            plans.append(planner.plan(document, request, index, tokens))
         except InvalidInput as error:
             plans.append(FailedDocument(document.id, index, error))
     return plans

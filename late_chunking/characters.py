@@ -38,6 +38,8 @@ def grapheme_breaks(text: str) -> BoolArray:
     only runs of other characters, with a neighbour on each side, need the full rules.
     """
     breaks = np.ones(len(text) + 1, dtype=np.bool_)
+    if text.isascii() and "\r" not in text:
+        return breaks
     for match in re.finditer("\r\n", text):
         breaks[match.start() + 1] = False
     for run in _NON_ASCII_RUN.finditer(text):
@@ -70,9 +72,3 @@ def next_where(mask: BoolArray) -> IntArray:
     size = len(mask)
     found = np.where(mask, np.arange(size), size)
     return np.append(np.minimum.accumulate(found[::-1])[::-1], size)
-
-
-def end_before_where(mask: BoolArray) -> IntArray:
-    """Give for each position 0 … n the end of the last masked character before it, or 0."""
-    found = np.where(mask, np.arange(1, len(mask) + 1), 0)
-    return np.insert(np.maximum.accumulate(found), 0, 0)

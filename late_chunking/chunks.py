@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from late_chunking.boundaries import Boundary, Strategy
 from late_chunking.boundaries.strategy import settings_of
-from late_chunking.documents import Chunk, Document, Span, chunk_id
+from late_chunking.documents import Chunk, Document, Span, chunk_ids
 from late_chunking.encoding.alignment import Alignment
 
 
@@ -19,10 +19,12 @@ def make_chunks(
         cuts: the strategies and what they found.
         alignment: the tokens of all boundaries, in the same order.
     """
+    token_spans = alignment.own.tolist()
     chunks: list[Chunk] = []
     for strategy, boundaries in cuts:
         settings = settings_of(strategy)
-        ids = [chunk_id(document.id, item.span, strategy.name, settings, item.level) for item in boundaries]
+        places = ((item.span, item.level) for item in boundaries)
+        ids = chunk_ids(document.id, strategy.name, settings, places)
         previous, following = _neighbours(boundaries, ids)
         first = len(chunks)
         chunks += [
@@ -32,7 +34,7 @@ def make_chunks(
                 index=first + place,
                 strategy=strategy.name,
                 span=item.span,
-                token_span=Span(*(int(edge) for edge in alignment.own[first + place])),
+                token_span=Span(*token_spans[first + place]),
                 text=document.text[item.span.start : item.span.end],
                 level=item.level,
                 kind=item.kind,

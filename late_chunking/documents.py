@@ -127,10 +127,19 @@ class Chunk:
         return self.token_span.end - self.token_span.start
 
 
-def chunk_id(document_id: str, span: Span, strategy: str, settings: Mapping[str, Any], level: int = 0) -> str:
-    """Name a chunk by its document, span and settings: the same on every machine and run."""
-    key = json.dumps([document_id, span, strategy, dict(settings), level], sort_keys=True, default=_stable)
-    return hashlib.sha256(key.encode()).hexdigest()[:32]
+def chunk_ids(
+    document_id: str, strategy: str, settings: Mapping[str, Any], places: Iterable[tuple[Span, int]]
+) -> list[str]:
+    """Name chunks by their document, settings, span and level: the same on every machine and run."""
+    about = hashlib.sha256(
+        json.dumps([document_id, strategy, dict(settings)], sort_keys=True, default=_stable).encode()
+    )
+    ids = []
+    for (start, end), level in places:
+        own = about.copy()
+        own.update(b"%d %d %d" % (start, end, level))
+        ids.append(own.hexdigest()[:32])
+    return ids
 
 
 def _stable(value: Any) -> str:  # noqa: ANN401 - whatever JSON has no form for

@@ -30,7 +30,6 @@ from late_chunking.vectors import Vectors, blended
 
 Outcome = EmbeddedDocument | FailedDocument
 
-_CHARACTERS: Final = 4  # about so many make a token: documents are planned ahead by batches' worth
 ON_ERROR: Final = ("raise", "yield")
 
 
@@ -139,7 +138,7 @@ class LateChunker:
         on_error: str = "raise",
         **options: Any,
     ) -> Iterator[Outcome]:
-        """Embed a stream of documents, in order, holding only a batch's worth at a time.
+        """Embed a stream of documents, in order, holding only some batches' worth at a time.
 
         Args:
             documents: any iterable; each may carry its own spans or chunking.
@@ -221,8 +220,7 @@ class LateChunker:
 
     def _stream(self, documents: Iterable[Document | str], request: Request, *, raising: bool) -> Iterator[Outcome]:
         """Plan and run a stream of documents."""
-        plans = plan_ahead(self.planner, documents, request, _CHARACTERS * self.batch_tokens)
-        for outcome in self.run(plans):
+        for outcome in self.run(plan_ahead(self.planner, documents, request)):
             yield self._raised(outcome) if raising else outcome
 
     def _one(self, plan: Plan) -> EmbeddedDocument:

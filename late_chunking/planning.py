@@ -264,5 +264,5 @@ def _plan(
     """Put a plan together, and count the token vectors that each row is the mean of."""
     pooled = np.zeros(len(chunks) * (request.reads_documents + request.reads_chunks), dtype=np.float32)
     for sequence in sequences:
-        pooled[sequence.rows] += np.diff(sequence.offsets, append=len(sequence.bags))
+        pooled[sequence.rows] += sequence.sizes
     return DocumentPlan(document, index, request, chunks, tuple(sequences), pooled, len(tokens.ids), len(sequences))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +42,13 @@ class Sequencer:
         """Tokenize a document behind the prompt of a request."""
         return self.tokenizer.tokenize(document.text, self._prompt(request))
 
-    def tokenize_many(self, texts: Sequence[str], request: Request) -> list[TokenizedText]:
-        """Tokenize texts behind the prompt of a request, on all cores."""
-        return self.tokenizer.tokenize_many(texts, self._prompt(request))
+    def encode_many(self, texts: Sequence[str], request: Request) -> list[Any]:
+        """Tokenize texts behind the prompt of a request, on all cores, as far as `placed` goes on from."""
+        return self.tokenizer.encode_many(texts, self._prompt(request))
+
+    def placed(self, encoding: Any, text: str, request: Request) -> TokenizedText:  # noqa: ANN401 - of encode_many
+        """Place what `encode_many` gave for a text."""
+        return self.tokenizer.placed(encoding, text, self._prompt(request))
 
     def check_length(self, tokens: TokenizedText) -> None:
         """Hold a document to the hard limit.

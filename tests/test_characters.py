@@ -4,7 +4,7 @@ import numpy as np
 import regex
 from hypothesis import given
 
-from late_chunking.characters import end_before_where, grapheme_breaks, next_where, whitespace
+from late_chunking.characters import grapheme_breaks, next_where, whitespace
 from tests.text import nasty_text
 
 
@@ -32,8 +32,7 @@ def test_rows_of_flags_are_pairs_whatever_stands_around_them() -> None:
 @given(nasty_text)
 def test_neighbours_by_brute_force(text: str) -> None:
     visible = ~whitespace(text)
-    following, ends = next_where(visible), end_before_where(visible)
+    following = next_where(visible)
     places = [place for place, character in enumerate(text) if not character.isspace()]
     for position in range(len(text) + 1):
         assert following[position] == next((place for place in places if place >= position), len(text))
-        assert ends[position] == max((place + 1 for place in places if place < position), default=0)

@@ -119,4 +119,5 @@ class VectorStrategy(Strategy, Protocol):
 
 def needs_vectors(strategy: Strategy) -> TypeGuard[VectorStrategy]:
     """Tell whether a strategy waits for vectors."""
-    return isinstance(strategy, VectorStrategy) and strategy.needs_vectors
+    # The attribute first: on Python 3.11, asking the protocol is slow.
+    return bool(getattr(strategy, "needs_vectors", False)) and isinstance(strategy, VectorStrategy)

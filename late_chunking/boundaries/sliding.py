@@ -46,4 +46,4 @@ def sliding_edges(ruler: UnitRuler, length: int, size: int, overlap: int) -> tup
 
 def _floor(begun: IntArray, units: int) -> int:
     """Give the last cut with at most so many units before it."""
-    return int(np.searchsorted(begun, units, side="right")) - 1
+    return int(begun.searchsorted(units, side="right")) - 1

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from late_chunking.boundaries.rulers import Ruler, UnitRuler
-from late_chunking.characters import BoolArray, IntArray, end_before_where, grapheme_breaks, next_where, whitespace
+from late_chunking.characters import BoolArray, IntArray, grapheme_breaks, next_where, whitespace
 from late_chunking.documents import Span
 
 
@@ -65,13 +65,10 @@ class SourceText:
         return next_where(self.visible)
 
     @cached_property
-    def visible_end(self) -> IntArray:
-        """For each position, the end of the last visible character before it. [n + 1]."""
-        return end_before_where(self.visible)
-
-    @cached_property
     def cluster_starts(self) -> IntArray:
         """For each position, the start of the grapheme cluster it lies in. [n + 1]."""
+        if self.breaks.all():
+            return np.arange(len(self.breaks))
         return np.maximum.accumulate(np.where(self.breaks, np.arange(len(self.breaks)), 0))
 
     @cached_property
@@ -129,6 +126,7 @@ class SourceText:
         Returns:
             Starts and ends, each [P' ≤ P].
         """
-        starts, ends = self.next_visible[starts], self.visible_end[ends]
-        kept = starts < ends
-        return starts[kept], ends[kept]
+        places = np.flatnonzero(self.visible)
+        first, last = places.searchsorted(starts), places.searchsorted(ends) - 1
+        kept = first <= last
+        return places[first[kept]], places[last[kept]] + 1

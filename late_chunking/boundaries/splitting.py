@@ -82,7 +82,7 @@ def check_parts(source: SourceText, boundaries: Sequence[Boundary], strategy: St
     for start, end in (boundary.span for boundary in boundaries):
         if not (source.breaks[start] and source.breaks[end]):
             raise InvalidParameter(f"span [{start}, {end}) cuts a grapheme cluster: nothing can be cut within it")
-        if not source.tokens.size(Span(start, end)):
+        if isinstance(strategy, CallerSpans | CallerFunction) and not source.tokens.size(Span(start, end)):
             raise InvalidParameter(f"span [{start}, {end}) owns no token: nothing can be cut within it")
 
 
@@ -102,7 +102,8 @@ def _trivial(source: SourceText) -> list[Boundary] | None:
         return []
     if not len(source.token_anchors):
         # Zero-width characters alone, say: nothing to cut by, but not nothing.
-        return [Boundary(Span(int(source.next_visible[0]), int(source.visible_end[-1])))]
+        starts, ends = source.trim(np.array([0]), np.array([len(source.text)]))
+        return [Boundary(Span(int(starts[0]), int(ends[0])))]
     return None
 
 

@@ -136,7 +136,8 @@ def _setting(value: Any) -> Any:  # noqa: ANN401 - whatever an option may be
     """Write an option down; a strategy within a strategy as its name and settings."""
     if isinstance(value, tuple):
         return [_setting(item) for item in value]
-    return {"strategy": value.name, **settings_of(value)} if isinstance(value, Strategy) else value
+    is_strategy = dataclasses.is_dataclass(value) and isinstance(value, Strategy)
+    return {"strategy": value.name, **settings_of(value)} if is_strategy else value
 
 
 def is_number(value: object) -> TypeGuard[float]:

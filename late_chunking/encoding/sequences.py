@@ -31,6 +31,11 @@ class TokenSequence:
         """Tokens in the sequence."""
         return len(self.ids)
 
+    @property
+    def sizes(self) -> IntArray:
+        """How many tokens each bag has. [B]."""
+        return np.append(self.offsets[1:], len(self.bags)) - self.offsets
+
 
 def make_sequences(
     tokens: TokenizedText,

@@ -92,14 +92,19 @@ class Tokenizer:
 
     def tokenize(self, text: str, prompt: str = "") -> TokenizedText:
         """Tokenize a text behind a prompt, as one string: tokens may join at the seam."""
-        return self._tokenized(self.backend.encode(prompt + text, add_special_tokens=False), text, prompt)
+        return self.placed(self.backend.encode(prompt + text, add_special_tokens=False), text, prompt)
 
     def tokenize_many(self, texts: Sequence[str], prompt: str = "") -> list[TokenizedText]:
         """Tokenize several texts, each on its own."""
-        encodings = self.backend.encode_batch([prompt + text for text in texts], add_special_tokens=False)
-        return [self._tokenized(encoding, text, prompt) for encoding, text in zip(encodings, texts, strict=True)]
+        encodings = self.encode_many(texts, prompt)
+        return [self.placed(encoding, text, prompt) for encoding, text in zip(encodings, texts, strict=True)]
 
-    def _tokenized(self, encoding: Any, text: str, prompt: str) -> TokenizedText:  # noqa: ANN401 - tokenizers.Encoding
+    def encode_many(self, texts: Sequence[str], prompt: str = "") -> list[Any]:
+        """Do the part of `tokenize_many` that runs outside Python, on all cores; `placed` does the rest."""
+        encodings: list[Any] = self.backend.encode_batch([prompt + text for text in texts], add_special_tokens=False)
+        return encodings
+
+    def placed(self, encoding: Any, text: str, prompt: str) -> TokenizedText:  # noqa: ANN401 - tokenizers.Encoding
         """Place an encoding's tokens in the text, and tell the prompt's from the text's own."""
         ids = np.asarray(encoding.ids, dtype=np.int64)
         edges = np.fromiter(chain.from_iterable(encoding.offsets), dtype=np.int64, count=2 * len(ids))
