@@ -8,7 +8,9 @@ The last line of stdout is JSON: ``{"ratios": {name: {"value": x, "at_least" or 
 import argparse
 import json
 
+import hostpath
 import numpy as np
+import peers
 import splitting
 import torch
 from shapes import alternating, documents, modernbert, run_packed, run_stock
@@ -35,9 +37,14 @@ def main() -> None:
         name, entry, shown = row(network, arguments.quick, 1 if arguments.quick else arguments.times)
         ratios[name] = entry
         print(shown, flush=True)
-    for name, entry, shown in splitting.rows(arguments.quick, 1 if arguments.quick else arguments.times):
-        ratios[name] = entry
-        print(shown, flush=True)
+    times = 1 if arguments.quick else arguments.times
+    for rows in (peers.rows, splitting.rows, hostpath.rows):
+        for name, entry, shown in rows(arguments.quick, times):
+            ratios[name] = entry
+            print(shown, flush=True)
+    name, entry, shown = hostpath.memory(arguments.quick)
+    ratios[name] = entry
+    print(shown, flush=True)
     print(json.dumps({"ratios": ratios}))
 
 

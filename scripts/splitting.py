@@ -92,7 +92,9 @@ def sample(length: int) -> str:
     made = 0
     while made < length:
         count = chosen.randint(2, 9)
-        paragraph = " ".join(f"{chosen.choice(sentences)} {chosen.randint(1, 9999)}." for _ in range(count))
+        paragraph = " ".join(
+            f"{chosen.choice(sentences)} for the {chosen.randint(1, 9999)}th time." for _ in range(count)
+        )
         paragraphs.append(paragraph)
         made += len(paragraph) + 2
     return "\n\n".join(paragraphs)[:length]

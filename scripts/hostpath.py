@@ -1,0 +1,81 @@
+"""All that is done for a document beside the encoder, and memory. Imported by bench.py."""
+
+import resource
+from collections.abc import Callable, Iterator
+
+import torch
+from shapes import alternating
+from splitting import Row, sample
+
+from late_chunking.ahead import plan_ahead
+from late_chunking.planning import Planner
+from late_chunking.request import Request
+from late_chunking.settings import Settings
+
+_STRATEGIES = {
+    "tokens": {"size": 128},
+    "words": {"size": 100},
+    "recursive": {"size": 128},
+    "paragraphs": {"size": 128},
+    "sentences": {"size": 128},
+    "turns": {"size": 128},
+    "hierarchy": {"sizes": [512, 128]},
+}
+
+
+def rows(quick: bool, times: int) -> list[Row]:
+    """Compare planning a stream of documents with tokenizing it alone, strategy by strategy."""
+    planner = Planner.load(Settings())
+    text = sample(400_000 if quick else 2_500_000)
+    documents = [text[start : start + 11_000] for start in range(0, len(text), 11_000)]
+
+    def bare() -> None:
+        planner.tokenizer.backend.encode_batch(documents, add_special_tokens=False)
+
+    runs = [bare, *(planned(planner, documents, name, options) for name, options in _STRATEGIES.items())]
+    alone, *others = alternating(runs, torch.device("cpu"), times)
+    return [
+        (
+            f"host_{name}",
+            {"value": spent / alone, "at_most": 1.5 if name == "tokens" else 99.0},
+            f"host path, {name}: {spent:.2f} s, {spent / alone:.2f} × tokenizing alone ({alone:.2f} s)",
+        )
+        for name, spent in zip(_STRATEGIES, others, strict=True)
+    ]
+
+
+def planned(planner: Planner, documents: list[str], name: str, options: dict[str, object]) -> Callable[[], None]:
+    """Give the way from texts to sequences, with nothing behind it."""
+    request = Request.of(name, options)
+
+    def run() -> None:
+        for _ in plan_ahead(planner, documents, request):
+            pass
+
+    return run
+
+
+def memory(quick: bool) -> Row:
+    """Compare the growth of memory over four times as many documents: streamed, it stays."""
+    planner = Planner.load(Settings())
+    request = Request.of("tokens", {"size": 128})
+    count = 50 if quick else 300
+    text = sample(11_000)
+
+    def documents(number: int) -> Iterator[str]:
+        for place in range(number):
+            yield f"{place} {text}"
+
+    def peak(number: int) -> int:
+        for _ in plan_ahead(planner, documents(number), request):
+            pass
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    peak(count)
+    first = peak(count)
+    ratio = peak(4 * count) / first
+    return (
+        "memory_four_times",
+        {"value": ratio, "at_most": 1.1},
+        f"peak memory of {4 * count} documents: {ratio:.2f} × of {count}",
+    )
