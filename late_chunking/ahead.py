@@ -1,7 +1,7 @@
 """A stream of documents → plans, made ahead of the encoder on threads of their own.
 
-One thread tokenizes a group of documents (the tokenizer spreads a group over the cores), another
-cuts the group before it, while the caller's thread is with the encoder. Only the caller's thread
+Groups of documents are tokenized (the tokenizer spreads a group over the cores) while another
+thread cuts the group before them and the caller's is with the encoder. Only the caller's thread
 takes documents from the caller's iterable.
 """
 
@@ -16,7 +16,7 @@ from late_chunking.planning import Planner
 from late_chunking.plans import Plan
 from late_chunking.request import Request
 
-_AHEAD: Final = 2  # groups on their way: one being tokenized, one being cut
+_AHEAD: Final = 3  # groups on their way: two at the tokenizer, one being cut
 # A group: large enough for the tokenizer to spread over the cores.
 _CHARACTERS: Final = 262_144
 _DOCUMENTS: Final = 512
@@ -38,7 +38,8 @@ def plan_ahead(
         request: how they are to be embedded.
     """
     waiting: deque[Future[list[Plan | FailedDocument]]] = deque()
-    tokenizing, planning = ThreadPoolExecutor(1, "tokenize"), ThreadPoolExecutor(1, "plan")
+    # Two, so that the cores are not idle while one of them waits for Python's lock.
+    tokenizing, planning = ThreadPoolExecutor(2, "tokenize"), ThreadPoolExecutor(1, "plan")
 
     def submit(group: Group) -> None:
         encodings = tokenizing.submit(_encode, planner, group, request)

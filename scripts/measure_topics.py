@@ -30,6 +30,9 @@ def main() -> None:
     arguments = parser.parse_args()
     chunker = LateChunker(arguments.model)
     texts = [text for folder in arguments.data for text in joined(folder, arguments.characters)]
+    if not texts:
+        parser.error(f"the data make no text of {JOINED} documents")
+    gaps = sum(len(chunker.chunk(text, strategy="sentences")) - 1 for text, _ in texts)
 
     def alone(sentences: Sequence[str]) -> np.ndarray:
         return chunker.embed_texts(sentences)
@@ -42,12 +45,11 @@ def main() -> None:
     results = {}
     for name, embedder in embedders.items():
         strategy = Semantic(percentile=arguments.percentile, embedder=embedder)
-        found, cut, gaps = 0, 0, 0
+        found, cut = 0, 0
         for text, changes in texts:
             starts = {chunk.span.start for chunk in chunker.chunk(text, strategy=strategy)}
             found += len(starts & changes)
             cut += len(starts) - 1
-            gaps += len(chunker.chunk(text, strategy="sentences")) - 1
         known = sum(len(changes) for _, changes in texts)
         results[name] = {"found": found / known, "cut": cut / gaps}
         print(f"{name}: {found} of {known} changes found ({found / known:.2f}), {cut / gaps:.3f} of the gaps cut")

@@ -30,7 +30,13 @@ def test_gpu_check_passes_on_the_cpu_too() -> None:
 def test_bench_ends_with_one_line_of_ratios() -> None:
     ratios = last_line(sys.executable, "scripts/bench.py", "--quick")["ratios"]
     assert isinstance(ratios, dict)
-    assert {"modernbert_long_document", "modernbert_mixed_documents", "recursive_fastest_peer"} <= set(ratios)
+    assert {
+        "modernbert_long_document",
+        "modernbert_mixed_documents",
+        "recursive_fastest_peer",
+        "minilm_chonkie",
+        "host_tokens",
+    } <= set(ratios)
     for entry in ratios.values():
         assert entry["value"] > 0
         assert {"at_least", "at_most"} & set(entry)
@@ -51,6 +57,17 @@ def test_windows_are_measured(tmp_path: Path) -> None:
     arms = results[tmp_path.name]
     assert arms["naive"]["difference"] == [0, 0, 0]
     assert all(0 <= arm["ndcg@10"] <= 1 for arm in arms.values())
+
+
+@pytest.mark.slow
+def test_topics_are_measured(tmp_path: Path) -> None:
+    topics = ("The kite flies high. It dives.", "Bread needs flour. It must rest.", "Snow fell all night. It is deep.")
+    documents = [{"id": str(number), "text": f"{topic} " * 4} for number, topic in enumerate(topics)]
+    (tmp_path / "documents.jsonl").write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")
+    results = last_line(sys.executable, "scripts/measure_topics.py", str(tmp_path), "--percentile", "80")["topics"]
+    assert isinstance(results, dict)
+    assert len(results) == 3
+    assert all(0 < arm["found"] <= 1 and 0 < arm["cut"] < 1 for arm in results.values())
 
 
 @pytest.mark.slow

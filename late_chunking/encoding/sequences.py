@@ -69,23 +69,39 @@ def make_sequences(
     sizes = lengths.sum(axis=1)  # [P]
     bags = _spread(ranges[:, :, 0].ravel(), lengths.ravel())
     ends = np.cumsum(sizes)
-    edges = read_in.searchsorted(np.arange(len(windows) + 1))  # of the parts of each window
-    sequences = []
-    for window in range(len(windows)):
-        first, last = edges[window : window + 2]
-        if first == last:
-            continue  # a window that no span looks at need not be read
-        begun = ends[first] - sizes[first]
-        parts = [head, *(headers[window : window + 1]), tokens.ids[windows.starts[window] : windows.ends[window]], tail]
-        sequences.append(
-            TokenSequence(
-                np.concatenate(parts),
-                rows[first:last] + first_row,
-                bags[begun : ends[last - 1]],
-                ends[first:last] - sizes[first:last] - begun,
-            )
+    ids, begins = _written(tokens, windows, head, tail, headers)
+    # Bags and parts of each window: sorted by window, so each has a run of them.
+    edges = read_in.searchsorted(np.arange(len(windows) + 1))  # [W + 1]
+    begun = np.insert(ends, 0, 0)  # [P + 1], where each part's bag begins
+    offsets = begun[:-1] - begun[edges[read_in]]
+    rows += first_row
+    places, parts, bounds = begins.tolist(), edges.tolist(), begun[edges].tolist()
+    return [
+        TokenSequence(
+            ids[places[window] : places[window + 1]],
+            rows[parts[window] : parts[window + 1]],
+            bags[bounds[window] : bounds[window + 1]],
+            offsets[parts[window] : parts[window + 1]],
         )
-    return sequences
+        for window in range(len(windows))
+        if parts[window] < parts[window + 1]  # a window that no span looks at need not be read
+    ]
+
+
+def _written(
+    tokens: TokenizedText, windows: Windows, head: IntArray, tail: IntArray, headers: Sequence[IntArray]
+) -> tuple[IntArray, IntArray]:
+    """Write the ids of all windows, one after the other, and where each begins. [Σ L], [W + 1]."""
+    lengths = windows.ends - windows.starts
+    before = len(head) + np.asarray([len(header) for header in headers] or [0] * len(windows))
+    begins = np.insert(np.cumsum(before + lengths + len(tail)), 0, 0)
+    ids = np.empty(int(begins[-1]), dtype=np.int64)
+    ids[begins[:-1, None] + np.arange(len(head))] = head
+    ids[_spread(begins[:-1] + before, lengths)] = tokens.ids[_spread(windows.starts, lengths)]
+    ids[begins[1:, None] - len(tail) + np.arange(len(tail))] = tail
+    for begin, header in zip(begins[:-1] + len(head), headers, strict=False):
+        ids[begin : begin + len(header)] = header
+    return ids, begins
 
 
 def surroundings(
