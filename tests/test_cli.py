@@ -60,6 +60,17 @@ def test_chunk_prints_spans_that_index_the_file(file: Path) -> None:
     assert "40 %." in shown
 
 
+def test_chunk_loads_weights_only_to_cut_by_meaning(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*arguments: object) -> LateChunker:
+        raise errors.UnsupportedModel("weights were asked for")
+
+    monkeypatch.setattr(cli, "LateChunker", load)
+    assert "4 chunks" in run("chunk", str(file), "--strategy", "sentences")
+    assert run("chunk", str(file), "--strategy", "semantic", "--set", 'embedder="bag-of-words"')
+    with pytest.raises(errors.UnsupportedModel, match="weights were asked for"):
+        run("chunk", str(file), "--strategy", "semantic")
+
+
 def test_any_option_of_a_strategy(file: Path) -> None:
     by_flag = run("chunk", str(file), "--size", "5", "--overlap", "2", "--json")
     by_set = run("chunk", str(file), "--set", "size=5", "--set", "overlap=2", "--json")
