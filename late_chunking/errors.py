@@ -61,6 +61,10 @@ class ContextError(LateChunkingError):
     """The endpoint that writes contexts gives none."""
 
 
+class ContextRefused(ContextError):
+    """The endpoint that writes contexts refuses, and would again: a wrong key, no such model."""
+
+
 class MissingDependency(LateChunkingError, ImportError):
     """A feature needs a package that is not installed."""
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from late_chunking.dependencies import require
 from late_chunking.documents import Chunk, Document
-from late_chunking.errors import ContextError, InvalidParameter
+from late_chunking.errors import ContextError, ContextRefused, InvalidParameter
 
 _DOCUMENT: Final = "<document>\n{document}\n</document>"
 INSTRUCTION: Final = (
@@ -111,7 +111,7 @@ class ContextWriter:
         """Give a context for each chunk.
 
         Raises:
-            ContextError: if the endpoint gives no answer to use.
+            ContextError: if the endpoint gives no answer to use; `ContextRefused`, if it never will.
         """
         texts = [chunk.text for chunk in chunks]
         keys = [self._key(document, text) for text in texts]
@@ -165,7 +165,7 @@ class ContextWriter:
                     return self._parsed(response)
                 problem = f"status {response.status_code}: {response.text[:200]}"
                 if response.status_code in _FINAL and response.status_code not in _AGAIN:
-                    break
+                    raise ContextRefused(f"{self.url} gave no context: {problem}")
                 after = response.headers.get("retry-after", "")
                 wait = min(float(after), self.timeout) if after.isdecimal() else wait
             if turn < self.tries - 1:

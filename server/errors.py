@@ -117,6 +117,7 @@ TABLE: Final[dict[type[Exception], Row]] = {
     BackendError: Row("backend", 500, 500, "server_error"),
     Exception: Row("backend", 500, 500, "server_error"),
     library.OutOfDeviceMemory: Row("out_of_device_memory", 503, 503, "server_error", retry=True),
+    library.ContextRefused: Row("context_endpoint", 502, 502, "server_error"),
     library.ContextError: Row("context_endpoint", 503, 503, "server_error", retry=True),
     NotReady: Row("not_ready", 503, 503, "server_error", retry=True),
 }

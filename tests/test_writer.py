@@ -202,7 +202,10 @@ def test_the_server_writes_contexts_if_it_is_set_up_so(embedded: LateChunker, en
         assert client.post("/v1/chunks", json={**body, "mode": "late"}).status_code == 422
         endpoint.fail = lambda number: (401, {}, b"no such key")
         refused = client.post("/v1/chunks", json={**body, "documents": [{"text": "Other."}]})
-        assert (refused.status_code, refused.json()["error_type"]) == (503, "context_endpoint")
+        assert (refused.status_code, refused.json()["error_type"]) == (502, "context_endpoint")
+        assert "Retry-After" not in refused.headers
+        endpoint.fail = lambda number: (503, {}, b"busy")
+        assert client.post("/v1/chunks", json={**body, "documents": [{"text": "Other."}]}).headers["Retry-After"]
     with TestClient(create_app(ServerSettings(), embedded)) as client:
         refused = client.post("/v1/chunks", json=body)
         assert refused.status_code == 422

@@ -23,7 +23,7 @@ router = APIRouter(tags=["chunks"], route_class=JsonRoute, dependencies=[Depends
 @router.post(
     "/v1/chunks",
     response_model=ChunksAnswer,
-    responses=error_responses(NATIVE, 400, 401, 404, 413, 422, 429, 500, 503),
+    responses=error_responses(NATIVE, 400, 401, 404, 413, 422, 429, 500, 502, 503),
     summary="Chunk and embed documents",
 )
 async def chunks(request: Request, body: ChunksRequest, service: Annotated[Service, Depends(service_of)]) -> JsonAnswer:
