@@ -1,8 +1,9 @@
 """Bodies of requests: how large they may be, and how they are parsed."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
+import anyio
 import orjson
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
@@ -12,12 +13,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.errors import PayloadTooLarge, error_answer
 
+_DRAIN_BYTES: Final = 64_000_000
+_DRAIN_SECONDS: Final = 2.0
+
 
 class BodyLimit:
     """ASGI middleware: reads a request's body, and answers 413 once it is too large.
 
-    A body that says its length is refused unread; one that comes in pieces, as soon as the
-    pieces are too many. Nothing is parsed before.
+    A body that says its length is refused at once; one that comes in pieces, as soon as the
+    pieces are too many. Nothing is kept or parsed before.
     """
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
@@ -44,12 +48,22 @@ class BodyLimit:
             size += len(pieces[-1])
             more = message.get("more_body", False)
             if size > self._limit:
-                await self._refuse(f"the body has at least {size} bytes", scope, receive, send)
+                await self._refuse(f"the body has at least {size} bytes", scope, receive, send, more=more)
                 return
         await self._app(scope, _replayed(b"".join(pieces), receive), send)
 
-    async def _refuse(self, found: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 413, and close: what was not read would be taken for the next request."""
+    async def _refuse(self, found: str, scope: Scope, receive: Receive, send: Send, *, more: bool = True) -> None:
+        """Answer 413, and close: what was not read would be taken for the next request.
+
+        First a little more is read and thrown away. A connection that is closed with unread data
+        is reset, and a client that is still sending may then lose the answer.
+        """
+        thrown = 0
+        with anyio.move_on_after(_DRAIN_SECONDS):
+            while more and thrown < _DRAIN_BYTES:
+                message = await receive()
+                thrown += len(message.get("body", b""))
+                more = message.get("more_body", False)
         error = PayloadTooLarge(
             f"{found}, more than payload_limit, {self._limit}; send fewer documents at once",
             headers={"Connection": "close"},
