@@ -32,12 +32,12 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3, help="runs a median is taken of")
     arguments = parser.parse_args()
     network = modernbert(12, 384, CPU, torch.float32)
+    times = 1 if arguments.quick else arguments.times
     ratios: Ratios = {}
     for row in (long_document, mixed_documents, pooling):
-        name, entry, shown = row(network, arguments.quick, 1 if arguments.quick else arguments.times)
+        name, entry, shown = row(network, arguments.quick, times)
         ratios[name] = entry
         print(shown, flush=True)
-    times = 1 if arguments.quick else arguments.times
     for rows in (peers.rows, splitting.rows, hostpath.rows):
         for name, entry, shown in rows(arguments.quick, times):
             ratios[name] = entry

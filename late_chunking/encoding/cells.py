@@ -14,7 +14,7 @@ import numpy.typing as npt
 from late_chunking.boundaries.readings import Reading, Readings
 from late_chunking.characters import BoolArray, IntArray
 from late_chunking.encoding.alignment import Alignment
-from late_chunking.encoding.sequences import TokenSequence, surroundings
+from late_chunking.encoding.sequences import TokenSequence, surroundings, written
 from late_chunking.encoding.tokens import TokenizedText, Tokenizer
 from late_chunking.encoding.windows import Windows
 
@@ -156,18 +156,18 @@ def make_cells(
     """
     head, tail = surroundings(tokens, tokenizer)
     cells = Cells.of(cuts, windows, len(head) if pool_prompt else 0, len(tail))
+    ids, begins, heads = written(tokens, windows, head, tail, headers)
     sequences = []
     for window in range(len(windows)):
-        head, tail = surroundings(tokens, tokenizer, headers[window] if headers else None)
-        start, end = int(windows.starts[window]), int(windows.ends[window])
+        own = ids[begins[window] : begins[window + 1]]
         rows = np.flatnonzero(cells.windows == window)
-        bags = np.arange(len(head), len(head) + end - start)
-        offsets = cells.starts[rows] - start
+        bags = np.arange(heads[window], len(own) - len(tail))
+        offsets = cells.starts[rows] - windows.starts[window]
         if window == 0 and cells.head:
             rows, offsets = np.append(rows, len(cells.starts)), np.append(offsets, len(bags))
             bags = np.append(bags, np.arange(len(head)))
         if window == len(windows) - 1 and cells.tail:
             rows, offsets = np.append(rows, cells.rows - 1), np.append(offsets, len(bags))
-            bags = np.append(bags, np.arange(len(tail)) + len(head) + end - start)
-        sequences.append(TokenSequence(np.concatenate((head, tokens.ids[start:end], tail)), rows, bags, offsets))
+            bags = np.append(bags, np.arange(len(own) - len(tail), len(own)))
+        sequences.append(TokenSequence(own, rows, bags, offsets))
     return sequences, cells

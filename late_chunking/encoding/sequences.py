@@ -63,13 +63,12 @@ def make_sequences(
         first_row: the row of the first span's vector.
     """
     head, tail = surroundings(tokens, tokenizer)
-    heads = len(head) + np.asarray([len(header) for header in headers] or [0] * len(windows))  # [W]
+    ids, begins, heads = written(tokens, windows, head, tail, headers)
     rows, read_in, ranges = _parts(alignment, windows, heads, len(head) * pool_prompt, len(tail))
     lengths = ranges[:, :, 1] - ranges[:, :, 0]  # [P, 3]
     sizes = lengths.sum(axis=1)  # [P]
     bags = _spread(ranges[:, :, 0].ravel(), lengths.ravel())
     ends = np.cumsum(sizes)
-    ids, begins = _written(tokens, windows, head, tail, headers)
     # Bags and parts of each window: sorted by window, so each has a run of them.
     edges = read_in.searchsorted(np.arange(len(windows) + 1))  # [W + 1]
     begun = np.insert(ends, 0, 0)  # [P + 1], where each part's bag begins
@@ -88,10 +87,15 @@ def make_sequences(
     ]
 
 
-def _written(
+def written(
     tokens: TokenizedText, windows: Windows, head: IntArray, tail: IntArray, headers: Sequence[IntArray]
-) -> tuple[IntArray, IntArray]:
-    """Write the ids of all windows, one after the other, and where each begins. [Σ L], [W + 1]."""
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Write the ids of all windows, one after the other.
+
+    Returns:
+        The ids [Σ L], where each window begins in them [W + 1], and how many stand before each
+        window's text [W].
+    """
     lengths = windows.ends - windows.starts
     before = len(head) + np.asarray([len(header) for header in headers] or [0] * len(windows))
     begins = np.insert(np.cumsum(before + lengths + len(tail)), 0, 0)
@@ -101,15 +105,13 @@ def _written(
     ids[begins[1:, None] - len(tail) + np.arange(len(tail))] = tail
     for begin, header in zip(begins[:-1] + len(head), headers, strict=False):
         ids[begin : begin + len(header)] = header
-    return ids, begins
+    return ids, begins, before
 
 
-def surroundings(
-    tokens: TokenizedText, tokenizer: Tokenizer, header: IntArray | None = None
-) -> tuple[IntArray, IntArray]:
-    """Give the ids that stand before a window of a text, and those after it."""
-    parts = [np.asarray(tokenizer.leading, dtype=np.int64), tokens.prompt_ids, *([] if header is None else [header])]
-    return np.concatenate(parts), np.asarray(tokenizer.trailing, dtype=np.int64)
+def surroundings(tokens: TokenizedText, tokenizer: Tokenizer) -> tuple[IntArray, IntArray]:
+    """Give the ids that stand before every window of a text, and those after it."""
+    head = np.concatenate((np.asarray(tokenizer.leading, dtype=np.int64), tokens.prompt_ids))
+    return head, np.asarray(tokenizer.trailing, dtype=np.int64)
 
 
 def _parts(
