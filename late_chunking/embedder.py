@@ -14,6 +14,7 @@ from late_chunking.encoding.model import Network
 from late_chunking.encoding.packing import Cost, pack
 from late_chunking.encoding.reader import Reader
 from late_chunking.encoding.selfcheck import choose_encoder
+from late_chunking.encoding.staging import staging_for
 from late_chunking.errors import (
     DeviceError,
     EmptyInput,
@@ -60,11 +61,11 @@ class LateChunker:
         )
         self.head = Head.load(self.planner.folder, self.network.hidden_size, normalize=self.settings.normalize)
         self.choice = choose_encoder(self.network, self.planner.folder.window)
-        self.reader = Reader(self.choice.encoder, self.network.device)
+        self.reader = Reader(self.choice.encoder, staging_for(self.network.device))
         self.cost = Cost.of(self.network.config)
-        self.batch_tokens = self.settings.max_batch_tokens or default_batch_tokens(self.network.device)
-        if self.settings.deterministic:
-            self.batch_tokens = 1  # every sequence goes alone
+        self.batch_tokens = 1  # every sequence goes alone
+        if not self.settings.deterministic:
+            self.batch_tokens = self.settings.max_batch_tokens or default_batch_tokens(self.network.device, self._probe)
 
     def embed(
         self,
@@ -206,17 +207,25 @@ class LateChunker:
         document that fails takes its place as a `FailedDocument`, as do those that are given.
         """
         queue = DocumentQueue(plans, self.planner)
-        for batch in pack(queue.sequences(), self.batch_tokens, self.cost):
-            # Empty where only documents without sequences have come: those are done as they are.
-            results = self.reader.read([item.sequence for item in batch]) if batch else []
+        for batch, results in self.reader.read_all(pack(queue.sequences(), self.batch_tokens, self.cost)):
             for item, result in zip(batch, results, strict=True):
                 queue.add(item, result)
             yield from map(self._finish, queue.done())
         yield from map(self._finish, queue.done())
 
+    def warm_up(self) -> None:
+        """Read one batch as large as they come, so that no document waits for the device to get ready."""
+        self._probe(max(self.batch_tokens, self.planner.folder.window))
+
     def info(self) -> ModelInfo:
         """Say what was found in the model folder, and how the model is run."""
         return ModelInfo.of(self.planner, self.network, self.head, self.choice)
+
+    def _probe(self, tokens: int) -> None:
+        """Read about so many tokens of nothing in particular, in one batch."""
+        length = min(tokens, self.planner.folder.window, self.settings.max_document_tokens)
+        sequence = self.plan_texts(["a " * length])[0].sequences[0]
+        self.reader.read([sequence] * max(1, tokens // len(sequence)))
 
     def _stream(self, documents: Iterable[Document | str], request: Request, *, raising: bool) -> Iterator[Outcome]:
         """Plan and run a stream of documents."""

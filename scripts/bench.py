@@ -75,7 +75,7 @@ def mixed_documents(network: Network, quick: bool, times: int) -> tuple[str, dic
 def pooling(network: Network, quick: bool, times: int) -> tuple[str, dict[str, float], str]:
     """Compare pooling with the encoder's time."""
     batch = PackedBatch.of(documents([512] * 4))
-    encoder = packed_encoder(network.module, CPU, 0)
+    encoder = packed_encoder(network.module, 0)
     hidden = encoder.encode(batch)
     encoding, pooled = alternating([lambda: encode(encoder, batch), lambda: pool_many(hidden, batch)], CPU, times)
     share = pooled / POOLINGS / encoding

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from shapes import Item, alternating, documents, modernbert, pieces, run_packed, run_stock, synchronize
+from shapes import Item, alternating, documents, modernbert, pieces, reader_of, run_packed, run_stock, synchronize
 
 from late_chunking.encoding.device import default_batch_tokens
 from late_chunking.encoding.encoder import packed_encoder
@@ -45,6 +45,7 @@ def main() -> int:
     dtype = torch.bfloat16 if cuda else torch.float32
     layers, width, longest = (22, 768, 8192) if cuda else (3, 64, 1024)
     network = modernbert(layers, width, device, dtype)
+    reader = reader_of(network)
     results: Results = {
         "device": torch.cuda.get_device_name() if cuda else "cpu",
         "dtype": str(dtype).removeprefix("torch."),
@@ -52,12 +53,12 @@ def main() -> int:
         "shape": [layers, width],
     }
     checks: dict[str, Callable[[], Results]] = {
-        "equal": lambda: check_equal(network, layers, width, longest),
+        "equal": lambda: check_equal(network, reader, layers, width, longest),
         "window": lambda: check_window(device, dtype, width),
-        "batch": lambda: check_batch(network, longest),
-        "memory": lambda: check_memory(network, longest),
-        "speed": lambda: measure_speed(network, longest),
-        "pooling": lambda: measure_pooling(network, longest),
+        "batch": lambda: check_batch(network, reader, longest),
+        "memory": lambda: check_memory(network, reader, longest),
+        "speed": lambda: measure_speed(network, reader, modernbert(layers, width, device, dtype), longest),
+        "pooling": lambda: measure_pooling(network, reader, longest),
     }
     for name, check in checks.items():
         results[name] = check()
@@ -70,25 +71,26 @@ def main() -> int:
     return 0 if results["ok"] else 1
 
 
-def vectors(network: Network, sequences: list[TokenSequence], budget: int) -> list[np.ndarray]:
+def vectors(network: Network, reader: Reader, sequences: list[TokenSequence], budget: int) -> list[np.ndarray]:
     """Give the normalised chunk vectors of each sequence, packed to a budget."""
-    reader = Reader(packed_encoder(network.module, network.device, 0), network.device)
     found: list[np.ndarray] = []
-    for batch in pack((Item(sequence) for sequence in sequences), budget, Cost.of(network.module.config)):
-        for sums in reader.read([item.sequence for item in batch]):
+    batches = pack((Item(sequence) for sequence in sequences), budget, Cost.of(network.module.config))
+    for _, results in reader.read_all(batches):
+        for sums in results:
             if not isinstance(sums, np.ndarray):
                 raise sums
             found.append(sums / np.linalg.norm(sums, axis=1, keepdims=True))
     return found
 
 
-def check_equal(network: Network, layers: int, width: int, longest: int) -> Results:
+def check_equal(network: Network, reader: Reader, layers: int, width: int, longest: int) -> Results:
     """Compare with the fp32 CPU path on lengths around every block edge."""
     edges = [2**power for power in range(5, longest.bit_length())]
     lengths = sorted({1, 2, *(edge + step for edge in edges for step in (-1, 0, 1) if edge + step <= longest)})
     sequences = documents(lengths, chunk=64)
-    expected = vectors(modernbert(layers, width, torch.device("cpu"), torch.float32), sequences, 1)
-    found = vectors(network, sequences, default_batch_tokens(network.device))
+    host = modernbert(layers, width, torch.device("cpu"), torch.float32)
+    expected = vectors(host, reader_of(host), sequences, 1)
+    found = vectors(network, reader, sequences, default_batch_tokens(network.device))
     differences = [float(np.abs(one - other).max()) for one, other in zip(found, expected, strict=True)]
     cosines = [float((one * other).sum(axis=1).min()) for one, other in zip(found, expected, strict=True)]
     worst = lengths[int(np.argmax(differences))]
@@ -106,28 +108,28 @@ def check_window(device: torch.device, dtype: torch.dtype, width: int) -> Result
     (sequence,) = documents([length])
     other = TokenSequence(sequence.ids.copy(), sequence.rows, sequence.bags, sequence.offsets)
     other.ids[300] = (other.ids[300] + 7) % 50_000
-    encoder = packed_encoder(network.module, device, 0)
-    before, after = (encoder.encode(PackedBatch.of([one])).float().cpu() for one in (sequence, other))
+    encoder = packed_encoder(network.module, 0)
+    before, after = (encoder.encode(PackedBatch.of([one]).to(device)).float().cpu() for one in (sequence, other))
     touched = (before != after).any(dim=1).nonzero()[:, 0]
     first, last = int(touched.min()), int(touched.max())
     return {"ok": first >= 300 - reach and last <= 300 + reach and first < 300 - 64, "touched": [first, last]}
 
 
-def check_batch(network: Network, longest: int) -> Results:
+def check_batch(network: Network, reader: Reader, longest: int) -> Results:
     """Compare documents alone with the same ones among others."""
     sequences = documents([7, 65, 500, longest // 2, 3, 128, longest // 4])
-    alone = [vectors(network, [one], 1)[0] for one in sequences]
-    together = vectors(network, sequences, 10**9)
+    alone = [vectors(network, reader, [one], 1)[0] for one in sequences]
+    together = vectors(network, reader, sequences, 10**9)
     largest = max(float(np.abs(one - other).max()) for one, other in zip(alone, together, strict=True))
     return {"ok": largest <= TOLERANCE[network.dtype] / 2, "largest": largest}
 
 
-def check_memory(network: Network, longest: int) -> Results:
+def check_memory(network: Network, reader: Reader, longest: int) -> Results:
     """Let the device run out of memory in earnest: the batch is split, and the vectors stay."""
     if network.device.type != "cuda":
         return {"ok": True, "skipped": "needs a GPU"}
     sequences = documents([longest // 4] * 64)
-    expected = vectors(network, sequences, 1)
+    expected = vectors(network, reader, sequences, 1)
     torch.cuda.empty_cache()
     total = torch.cuda.get_device_properties(network.device).total_memory
     room = torch.cuda.memory_reserved(network.device) + 1.5e9
@@ -135,8 +137,7 @@ def check_memory(network: Network, longest: int) -> Results:
     logging.getLogger("late_chunking.encoding.reader").addHandler(splits)
     torch.cuda.set_per_process_memory_fraction(room / total, network.device)
     try:
-        found = vectors(network, sequences, 10**9)
-        reader = Reader(packed_encoder(network.module, network.device, 0), network.device)
+        found = vectors(network, reader, sequences, 10**9)
         (huge,) = reader.read(documents([longest * 64]))
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0, network.device)
@@ -155,7 +156,7 @@ class Counter(logging.Handler):
         self.count += 1
 
 
-def measure_speed(network: Network, longest: int) -> Results:
+def measure_speed(network: Network, reader: Reader, stock_network: Network, longest: int) -> Results:
     """Measure tokens a second for several lengths, ours against stock padded and naive chunks."""
     device = network.device
     budget = default_batch_tokens(device)
@@ -171,9 +172,9 @@ def measure_speed(network: Network, longest: int) -> Results:
         rows = max(1, budget // max(lengths))
         ours, stock, naive = alternating(
             [
-                run_packed(network, sequences, budget),
-                run_stock(network, sorted(sequences, key=len), rows),
-                run_packed(network, pieces(sequences), budget),
+                run_packed(reader, network, sequences, budget),
+                run_stock(stock_network, sorted(sequences, key=len), rows),
+                run_packed(reader, network, pieces(sequences), budget),
             ],
             device,
             3,
@@ -205,10 +206,10 @@ def flops(network: Network, length: int) -> float:
     return 2.0 * weights * length + attention
 
 
-def measure_pooling(network: Network, longest: int) -> Results:
+def measure_pooling(network: Network, reader: Reader, longest: int) -> Results:
     """Measure the share of pooling and of the copy to the host."""
-    batch = PackedBatch.of(documents([longest]))
-    encoder = packed_encoder(network.module, network.device, 0)
+    batch = PackedBatch.of(documents([longest])).to(network.device)
+    encoder = reader.encoder
     hidden = encoder.encode(batch)
     encoding, pooling = alternating(
         [lambda: (encoder.encode(batch), None)[1], lambda: (pool_sums(hidden, batch).cpu(), None)[1]], network.device, 5

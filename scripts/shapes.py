@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from transformers import ModernBertConfig, ModernBertModel
 
-from late_chunking.encoding.encoder import STOCK, packed_encoder, use_attention
+from late_chunking.encoding.encoder import STOCK, use_attention
 from late_chunking.encoding.model import Network
 from late_chunking.encoding.packing import Cost, pack
 from late_chunking.encoding.reader import Reader
+from late_chunking.encoding.selfcheck import choose_encoder
 from late_chunking.encoding.sequences import TokenSequence
+from late_chunking.encoding.staging import staging_for
 
 VOCABULARY = 50_368
 _FIRST_ORDINARY = 1_000
@@ -66,14 +68,25 @@ def pieces(sequences: Sequence[TokenSequence], chunk: int = 128) -> list[TokenSe
     return made
 
 
-def run_packed(network: Network, sequences: Sequence[TokenSequence], budget: int) -> Callable[[], None]:
+def reader_of(network: Network, window: int = 8192) -> Reader:
+    """Give our reader for a network, which is from then on no longer a stock one.
+
+    Raises:
+        SystemExit: if it would run padded, which is not what is to be measured.
+    """
+    choice = choose_encoder(network, window)
+    if choice.reason:
+        raise SystemExit(f"the network does not run packed: {choice.reason}")
+    return Reader(choice.encoder, staging_for(network.device))
+
+
+def run_packed(reader: Reader, network: Network, sequences: Sequence[TokenSequence], budget: int) -> Callable[[], None]:
     """Give our way through sequences: packed to a budget, pooled, sums on the host."""
+    cost = Cost.of(network.module.config)
 
     def run() -> None:
-        reader = Reader(packed_encoder(network.module, network.device, 0), network.device)
-        cost = Cost.of(network.module.config)
-        for batch in pack((Item(sequence) for sequence in sequences), budget, cost):
-            reader.read([item.sequence for item in batch])
+        for _ in reader.read_all(pack((Item(sequence) for sequence in sequences), budget, cost)):
+            pass
 
     return run
 

@@ -445,7 +445,7 @@ def test_a_vector_that_is_not_finite_fails_its_document_alone(embedded: LateChun
             hidden = inner.encode(batch)
             return hidden * float("nan") if len(batch.ids) == 5 else hidden
 
-    chunker.reader = Reader(Broken(), chunker.network.device)
+    chunker.reader = Reader(Broken(), chunker.reader.staging)
     outcomes = list(chunker.embed_many(["one two", "one two three", "four"], on_error="yield"))
     assert [type(outcome).__name__ for outcome in outcomes] == [
         "EmbeddedDocument",

@@ -11,10 +11,10 @@ import torch
 
 from late_chunking import LateChunker, errors
 from late_chunking.encoding import attention, selfcheck
-from late_chunking.encoding.attention import PackedLengths, packed_attention, per_sequence_attention
+from late_chunking.encoding.attention import packed_attention, per_sequence_attention
 from late_chunking.encoding.encoder import Encoder
 from late_chunking.encoding.model import Network
-from late_chunking.encoding.packing import PackedBatch
+from late_chunking.encoding.packing import PackedBatch, PackedLengths
 from late_chunking.encoding.selfcheck import choose_encoder
 from late_chunking.encoding.sequences import TokenSequence
 from tests.models import save_folder
@@ -41,6 +41,13 @@ def alone(network: torch.nn.Module, one: TokenSequence) -> torch.Tensor:
 def chosen(network: torch.nn.Module, window: int = 512) -> Encoder:
     """The encoder that the check at load chooses."""
     return choose_encoder(Network(network, torch.device("cpu"), torch.float32), window).encoder
+
+
+def bounded(bounds: list[int]) -> PackedLengths:
+    """Sequences with these bounds."""
+    return PackedLengths(
+        torch.tensor(bounds, dtype=torch.int32), tuple(bounds), max(end - start for start, end in pairwise(bounds))
+    )
 
 
 def split(hidden: torch.Tensor, sequences: list[TokenSequence]) -> list[torch.Tensor]:
@@ -114,7 +121,7 @@ def test_attention_against_a_mask(window: int | None, heads: tuple[int, int]) ->
     query = torch.randn(1, tokens, heads[0], size, generator=generator).transpose(1, 2)
     key, value = (torch.randn(1, tokens, heads[1], size, generator=generator).transpose(1, 2) for _ in range(2))
     bounds = np.cumsum([0, *lengths])
-    packed = PackedLengths.of(torch.from_numpy(bounds.astype(np.int32)), max(lengths), torch.device("cpu"))
+    packed = bounded(bounds.tolist())
     found, _ = packed_attention(
         torch.nn.Identity(), query, key, value, None, packed_lengths=packed, scaling=0.3, sliding_window=window
     )
@@ -142,7 +149,7 @@ def test_attention_against_a_mask(window: int | None, heads: tuple[int, int]) ->
 )
 def test_an_argument_that_is_not_understood_is_refused(arguments: dict[str, object], named: str) -> None:
     tensor = torch.zeros(1, 4, 2, 16)
-    lengths = PackedLengths.of(torch.tensor([0, 2], dtype=torch.int32), 2, torch.device("cpu"))
+    lengths = bounded([0, 2])
     given = {"attention_mask": None, "packed_lengths": lengths, **arguments}
     with pytest.raises(errors.UnsupportedModel, match=named):
         packed_attention(torch.nn.Identity(), tensor, tensor, tensor, **given)
@@ -155,7 +162,7 @@ def test_a_layer_that_is_causal_is_refused() -> None:
     layer = torch.nn.Identity()
     layer.is_causal = True  # type: ignore[assignment]
     tensor = torch.zeros(1, 4, 2, 16)
-    lengths = PackedLengths.of(torch.tensor([0, 2], dtype=torch.int32), 2, torch.device("cpu"))
+    lengths = bounded([0, 2])
     with pytest.raises(errors.UnsupportedModel, match="is_causal"):
         packed_attention(layer, tensor, tensor, tensor, None, packed_lengths=lengths)
 
@@ -174,7 +181,7 @@ def test_a_window_that_is_ignored_is_found_out(architecture: str, monkeypatch: p
 
 def test_a_network_that_mixes_neighbours_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def mixed(query, key, value, lengths, scale, window):
-        whole = PackedLengths.of(lengths.cu_seqlens[[0, -1]], query.shape[2], query.device)
+        whole = bounded([0, query.shape[2]])
         return per_sequence_attention(query, key, value, whole, scale, window)
 
     monkeypatch.setattr(attention, "per_sequence_attention", mixed)
@@ -183,7 +190,7 @@ def test_a_network_that_mixes_neighbours_is_found_out(monkeypatch: pytest.Monkey
 
 def test_a_dimension_larger_than_all_others_hides_no_mixing(monkeypatch: pytest.MonkeyPatch) -> None:
     def mixed(query, key, value, lengths, scale, window):
-        whole = PackedLengths.of(lengths.cu_seqlens[[0, -1]], query.shape[2], query.device)
+        whole = bounded([0, query.shape[2]])
         return per_sequence_attention(query, key, value, whole, scale, window)
 
     network = make_network("bert").to(torch.bfloat16)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -254,9 +254,10 @@ def test_all_arms_share_the_passes_and_what_was_read_is_kept(
     reader = embedded.reader
 
     class Counting:
-        def read(self, sequences: Sequence) -> list:
-            read.append(len(sequences))
-            return reader.read(sequences)
+        def read_all(self, batches: Iterable[Sequence]) -> Iterator[tuple[Sequence, list]]:
+            for batch, results in reader.read_all(batches):
+                read.append(len(batch))
+                yield batch, results
 
     monkeypatch.setattr(embedded, "reader", Counting())
     store = Store(tmp_path / "kept")

@@ -38,7 +38,7 @@ def chunker() -> LateChunker:
 def limit(chunker: LateChunker, room: int, error: Exception) -> Limited:
     """Give a chunker's encoder less room."""
     limited = Limited(chunker, room, error)
-    chunker.reader = Reader(limited, chunker.network.device)
+    chunker.reader = Reader(limited, chunker.reader.staging)
     return limited
 
 

@@ -47,13 +47,13 @@ def test_sums_are_those_of_the_bags(shapes: list[tuple[int, int]], random: objec
         for length, bags in shapes
     ]
     batch = PackedBatch.of(sequences)
-    assert batch.cu_seqlens.tolist() == np.cumsum([0, *(len(one) for one in sequences)]).tolist()
+    assert batch.lengths.cu_seqlens.tolist() == np.cumsum([0, *(len(one) for one in sequences)]).tolist()
     assert batch.positions.tolist() == [place for one in sequences for place in range(len(one))]
-    assert batch.max_length == max(len(one) for one in sequences)
+    assert batch.lengths.max_length == max(len(one) for one in sequences)
     torch.manual_seed(0)
     hidden = torch.randn(len(batch.ids), 6)
     expected = []
-    for start, one in zip(batch.cu_seqlens.tolist(), sequences, strict=False):
+    for start, one in zip(batch.lengths.cu_seqlens.tolist(), sequences, strict=False):
         bags = np.split(one.bags, one.offsets[1:]) if len(one.offsets) else []
         expected += [sum(hidden[start + int(place)] for place in bag) for bag in bags]
     found = pool_sums(hidden, batch)

@@ -1,6 +1,6 @@
 """Cuts by meaning: where they fall, that limits hold, and that they cost no further pass."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -46,9 +46,10 @@ class CountingReader:
         self.reader = reader
         self.sequences = 0
 
-    def read(self, sequences: Sequence) -> list:
-        self.sequences += len(sequences)
-        return self.reader.read(sequences)
+    def read_all(self, batches: Iterable[Sequence]) -> Iterator[tuple[Sequence, list]]:
+        for batch, results in self.reader.read_all(batches):
+            self.sequences += len(batch)
+            yield batch, results
 
 
 @pytest.fixture
@@ -130,11 +131,15 @@ def test_a_stream_of_all_kinds_comes_in_order_and_as_alone(chunker: LateChunker)
 
 def test_what_fails_while_read_or_cut_takes_its_place(embedded: LateChunker, monkeypatch: pytest.MonkeyPatch) -> None:
     class Failing(CountingReader):
-        def read(self, sequences: Sequence) -> list:
-            return [
-                errors.OutOfDeviceMemory("full") if len(sequence) > 200 else result
-                for sequence, result in zip(sequences, super().read(sequences), strict=True)
-            ]
+        def read_all(self, batches: Iterable[Sequence]) -> Iterator[tuple[Sequence, list]]:
+            for batch, results in super().read_all(batches):
+                yield (
+                    batch,
+                    [
+                        errors.OutOfDeviceMemory("full") if len(item.sequence) > 200 else result
+                        for item, result in zip(batch, results, strict=True)
+                    ],
+                )
 
     monkeypatch.setattr(embedded, "reader", Failing(embedded.reader))
     documents = [Document(text, id=name) for name, text in (("a", TOPICS), ("b", STORY), ("c", TOPICS))]

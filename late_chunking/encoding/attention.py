@@ -7,14 +7,14 @@ The sequences' bounds travel with the call, as the keyword `packed_lengths`.
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
 from transformers import AttentionInterface
 
+from late_chunking.encoding.packing import PackedLengths
 from late_chunking.errors import UnsupportedModel
 
 PACKED: Final = "late_chunking_packed"
@@ -26,26 +26,6 @@ _FIRST_FLASH_CAPABILITY: Final = (8, 0)  # Ampere
 _LOCAL_BLOCK: Final = 128
 # What models pass besides, and what changes nothing here.
 _HARMLESS: Final = frozenset(("position_ids", "deterministic", "use_cache", "cache_position"))
-
-
-@dataclass(frozen=True, slots=True)
-class PackedLengths:
-    """Where the sequences of a packed batch lie.
-
-    Attributes:
-        cu_seqlens: int32 [N + 1], on the device.
-        bounds: the same numbers, on the host.
-        max_length: the longest sequence.
-    """
-
-    cu_seqlens: torch.Tensor
-    bounds: tuple[int, ...]
-    max_length: int
-
-    @classmethod
-    def of(cls, cu_seqlens: torch.Tensor, max_length: int, device: torch.device) -> Self:
-        """Take the bounds from the host to a device."""
-        return cls(cu_seqlens.to(device, non_blocking=True), tuple(cu_seqlens.tolist()), max_length)
 
 
 def packed_attention(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 import torch
 
-from late_chunking.encoding.attention import PACKED, PackedLengths, register
+from late_chunking.encoding.attention import PACKED, register
 from late_chunking.encoding.packing import PackedBatch
 
 STOCK: Final = "sdpa"
@@ -22,7 +22,7 @@ class Encoder(Protocol):
         ...
 
     def encode(self, batch: PackedBatch) -> torch.Tensor:
-        """Give the last layer's token vectors, [T, D], on the encoder's device."""
+        """Give the last layer's token vectors, [T, D], of a batch on the encoder's device."""
         ...
 
 
@@ -32,7 +32,6 @@ class PackedEncoder:
 
     Attributes:
         network: a transformer that uses our attention function.
-        device: where it is.
         first_position: the position of a sequence's first token; not 0 for RoBERTa's kin.
         segments: whether the network takes segment ids. They are all 0, but must be given: its
             own default is a slice of a table as long as one sequence may be, not a batch.
@@ -40,18 +39,16 @@ class PackedEncoder:
 
     name: ClassVar[str] = "packed"
     network: Any
-    device: torch.device
     first_position: int
     segments: bool
 
     @torch.inference_mode()
     def encode(self, batch: PackedBatch) -> torch.Tensor:
         """Encode a batch in one forward pass."""
-        ids = batch.ids[None].to(self.device, non_blocking=True)  # [1, T]
-        positions = batch.positions[None].to(self.device, non_blocking=True) + self.first_position  # [1, T]
-        lengths = PackedLengths.of(batch.cu_seqlens, batch.max_length, self.device)
+        ids = batch.ids[None]  # [1, T]
+        positions = batch.positions[None] + self.first_position  # [1, T]
         segments = {"token_type_ids": torch.zeros_like(ids)} if self.segments else {}
-        output = self.network(input_ids=ids, position_ids=positions, packed_lengths=lengths, **segments)
+        output = self.network(input_ids=ids, position_ids=positions, packed_lengths=batch.lengths, **segments)
         hidden: torch.Tensor = output.last_hidden_state[0]
         return hidden  # [T, D]
 
@@ -62,35 +59,31 @@ class PaddedEncoder:
 
     Attributes:
         network: a transformer that uses stock attention.
-        device: where it is.
         equal_lengths: put only sequences of one length together, for networks whose numbers
             follow the longest.
     """
 
     name: ClassVar[str] = "padded"
     network: Any
-    device: torch.device
     equal_lengths: bool = False
     most_padding: float = 0.2
 
     @torch.inference_mode()
     def encode(self, batch: PackedBatch) -> torch.Tensor:
         """Encode a batch in a forward pass for each group of similar lengths."""
-        bounds = batch.cu_seqlens.tolist()
-        spans = sorted(pairwise(bounds), key=lambda span: span[1] - span[0])
+        spans = sorted(pairwise(batch.bounds), key=lambda span: span[1] - span[0])
         hidden: torch.Tensor | None = None
         for group in self._groups(spans):
             longest = group[-1][1] - group[-1][0]
             padding = getattr(self.network.config.get_text_config(), "pad_token_id", None) or 0
-            ids = torch.full((len(group), longest), padding)  # [B, L]
+            ids = batch.ids.new_full((len(group), longest), padding)  # [B, L]
             mask = torch.zeros_like(ids)
             for row, (start, end) in enumerate(group):
                 ids[row, : end - start] = batch.ids[start:end]
                 mask[row, : end - start] = 1
-            ids, mask = ids.to(self.device), mask.to(self.device)
             output = self.network(input_ids=ids, attention_mask=mask).last_hidden_state  # [B, L, D]
             if hidden is None:
-                hidden = output.new_empty(len(batch.ids), output.shape[-1])
+                hidden = output.new_empty(batch.tokens, output.shape[-1])
             for row, (start, end) in enumerate(group):
                 hidden[start:end] = output[row, : end - start]
         if hidden is None:
@@ -115,9 +108,9 @@ def use_attention(network: Any, name: str) -> None:  # noqa: ANN401 - a transfor
     network.set_attn_implementation(name)
 
 
-def packed_encoder(network: Any, device: torch.device, first_position: int) -> PackedEncoder:  # noqa: ANN401
+def packed_encoder(network: Any, first_position: int) -> PackedEncoder:  # noqa: ANN401
     """Switch a network to our attention, and wrap it."""
     register()
     use_attention(network, PACKED)
     segments = "token_type_ids" in inspect.signature(network.forward).parameters
-    return PackedEncoder(network, device, first_position, segments)
+    return PackedEncoder(network, first_position, segments)

@@ -1,7 +1,8 @@
 """Sequences → batches without padding, filled to a token budget."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -23,41 +24,90 @@ Item = TypeVar("Item", bound=HoldsSequence)
 
 
 @dataclass(frozen=True, slots=True)
-class PackedBatch:
-    """Sequences one after the other.
+class PackedLengths:
+    """Where the sequences of a packed batch lie.
 
     Attributes:
-        ids: int64 [T], token ids.
-        positions: int64 [T], from 0 in each sequence.
-        cu_seqlens: int32 [N + 1], where each sequence begins and the last one ends.
+        cu_seqlens: int32 [N + 1], where each sequence begins and the last one ends; on the batch's device.
+        bounds: the same numbers, on the host.
         max_length: the longest sequence.
-        bags: int64 [M], places in the batch to pool, bag after bag.
-        bag_offsets: int64 [B], where each bag begins in `bags`.
     """
 
-    ids: torch.Tensor
-    positions: torch.Tensor
     cu_seqlens: torch.Tensor
+    bounds: tuple[int, ...]
     max_length: int
-    bags: torch.Tensor
-    bag_offsets: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBatch:
+    """Sequences one after the other, all numbers in one tensor, so that one copy moves a batch.
+
+    Attributes:
+        numbers: int64 [2 T + N + 1 + M + B], `ids`, `positions`, bounds, `bags` and `bag_offsets`.
+        bounds: N + 1 numbers, where each sequence begins and the last one ends; on the host.
+        bag_places: M.
+    """
+
+    numbers: torch.Tensor
+    bounds: tuple[int, ...]
+    bag_places: int
 
     @classmethod
-    def of(cls, sequences: Sequence[TokenSequence]) -> Self:
-        """Pack at least one sequence."""
-        lengths = np.array([len(sequence) for sequence in sequences])
+    def of(cls, sequences: Sequence[TokenSequence], *, pinned: bool = False) -> Self:
+        """Pack at least one sequence, on the host.
+
+        Args:
+            sequences: the sequences.
+            pinned: into memory that a device can copy from by itself.
+        """
+        bounds = np.cumsum([0, *map(len, sequences)])  # [N + 1]
         bag_sizes = np.array([len(sequence.bags) for sequence in sequences])
-        starts, bag_starts = np.cumsum(lengths) - lengths, np.cumsum(bag_sizes) - bag_sizes
-        return cls(
-            ids=torch.from_numpy(np.concatenate([sequence.ids for sequence in sequences])),
-            positions=torch.from_numpy(np.concatenate([np.arange(length) for length in lengths])),
-            cu_seqlens=torch.from_numpy(np.append(starts, lengths.sum()).astype(np.int32)),
-            max_length=int(lengths.max()),
-            bags=torch.from_numpy(np.concatenate([s.bags + start for s, start in zip(sequences, starts, strict=True)])),
-            bag_offsets=torch.from_numpy(
-                np.concatenate([s.offsets + start for s, start in zip(sequences, bag_starts, strict=True)])
-            ),
-        )
+        bag_starts = np.cumsum(bag_sizes) - bag_sizes
+        parts = [
+            *(sequence.ids for sequence in sequences),
+            *(np.arange(len(sequence)) for sequence in sequences),
+            bounds,
+            *(sequence.bags + start for sequence, start in zip(sequences, bounds[:-1], strict=True)),
+            *(sequence.offsets + start for sequence, start in zip(sequences, bag_starts, strict=True)),
+        ]
+        numbers = torch.empty(sum(map(len, parts)), dtype=torch.int64, pin_memory=pinned)
+        np.concatenate(parts, out=numbers.numpy())
+        return cls(numbers, tuple(bounds.tolist()), int(bag_sizes.sum()))
+
+    def to(self, device: torch.device) -> Self:
+        """Copy to a device; from pinned memory, this returns before it is done."""
+        return replace(self, numbers=self.numbers.to(device, non_blocking=True))
+
+    @property
+    def tokens(self) -> int:
+        """T, how many tokens there are."""
+        return self.bounds[-1]
+
+    @property
+    def ids(self) -> torch.Tensor:
+        """Token ids, int64 [T]."""
+        return self.numbers[: self.tokens]
+
+    @property
+    def positions(self) -> torch.Tensor:
+        """Positions, int64 [T], from 0 in each sequence."""
+        return self.numbers[self.tokens : 2 * self.tokens]
+
+    @property
+    def lengths(self) -> PackedLengths:
+        """Where the sequences lie."""
+        cu_seqlens = self.numbers[2 * self.tokens :][: len(self.bounds)].to(torch.int32)
+        return PackedLengths(cu_seqlens, self.bounds, max(end - start for start, end in pairwise(self.bounds)))
+
+    @property
+    def bags(self) -> torch.Tensor:
+        """Places in the batch to pool, bag after bag, int64 [M]."""
+        return self.numbers[2 * self.tokens + len(self.bounds) :][: self.bag_places]
+
+    @property
+    def bag_offsets(self) -> torch.Tensor:
+        """Where each bag begins in `bags`, int64 [B]."""
+        return self.numbers[2 * self.tokens + len(self.bounds) + self.bag_places :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +140,16 @@ class Cost:
 def pack(items: Iterable[Item | None], budget: int, cost: Cost) -> Iterator[list[Item]]:
     """Group consecutive sequences into batches of at most `budget`, in order.
 
-    A sequence over the budget goes alone. None among the items closes the batch, full or empty.
+    A sequence over the budget goes alone. None among the items closes the batch, and an empty one
+    comes after it: whatever is out is to be read before more is asked for.
     """
     batch: list[Item] = []
     spent = 0.0
     for item in items:
         if item is None:
-            yield batch
+            if batch:
+                yield batch
+            yield []
             batch, spent = [], 0.0
             continue
         price = cost(item.sequence)

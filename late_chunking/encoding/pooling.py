@@ -14,12 +14,10 @@ def pool_sums(hidden: torch.Tensor, batch: PackedBatch) -> torch.Tensor:
 
     Args:
         hidden: [T, D], the encoder's output for the batch.
-        batch: names the bags; none is empty.
+        batch: names the bags, none of which is empty; on the same device.
 
     Returns:
         float32 [B, D] on the device of `hidden`.
     """
-    bags = batch.bags.to(hidden.device, non_blocking=True)  # [M]
-    offsets = batch.bag_offsets.to(hidden.device, non_blocking=True)  # [B]
     # embedding_bag answers in the type of its weights: cast first, so sums are in fp32.
-    return F.embedding_bag(bags, hidden.float(), offsets, mode="sum")
+    return F.embedding_bag(batch.bags, hidden.float(), batch.bag_offsets, mode="sum")

@@ -14,6 +14,7 @@ import torch
 
 from late_chunking.encoding.device import is_out_of_memory
 from late_chunking.encoding.encoder import STOCK, Encoder, PaddedEncoder, packed_encoder, use_attention
+from late_chunking.encoding.linear import pack_linear
 from late_chunking.encoding.model import Network
 from late_chunking.encoding.packing import PackedBatch
 from late_chunking.encoding.rope import make_stateless
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 # Largest difference allowed of a token's vector, as a share of what tells tokens apart; by type
 # of the weights. Neighbours or windows mixed up give tenths and more.
 TOLERANCES: Final = {torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+# What a network raises that cannot be run in the way that is tried.
+_FAILURES: Final = (UnsupportedModel, AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError)
 _LENGTHS: Final = (7, 19, 1, 19, 33)
 _LONG: Final = 64
 
@@ -46,22 +49,24 @@ def choose_encoder(network: Network, window: int) -> Choice:
     """Try packing against stock attention, sequence by sequence, and choose.
 
     Args:
-        network: the network; left with the attention function of the choice.
+        network: the network; left with the attention function and the linear layers of the choice.
         window: the longest sequence it may read.
     """
     stateful = make_stateless(network.module)
     sequences = _probes(network.config, window)
     use_attention(network.module, STOCK)
-    padded = PaddedEncoder(network.module, network.device, equal_lengths=stateful)
-    expected = torch.cat([padded.encode(PackedBatch.of([sequence])) for sequence in sequences])  # [T, D]
-    batch = PackedBatch.of(sequences)
+    padded = PaddedEncoder(network.module, equal_lengths=stateful)
+    probes = [PackedBatch.of([sequence]).to(network.device) for sequence in sequences]
+    expected = torch.cat([padded.encode(probe) for probe in probes])  # [T, D]
+    _pack_linear(network, padded, probes[-1], expected[-probes[-1].tokens :])
+    batch = PackedBatch.of(sequences).to(network.device)
     reason = ""
     padding_id = getattr(network.config, "pad_token_id", None)
     for first_position in [0] if padding_id is None else [0, padding_id + 1]:
         try:
-            encoder = packed_encoder(network.module, network.device, first_position)
+            encoder = packed_encoder(network.module, first_position)
             found = encoder.encode(batch)
-        except (UnsupportedModel, TypeError, ValueError, RuntimeError, IndexError, KeyError) as error:
+        except _FAILURES as error:
             if is_out_of_memory(error):
                 raise
             reason = reason or f"packing is not possible: {error}".partition("\n")[0]
@@ -73,6 +78,20 @@ def choose_encoder(network: Network, window: int) -> Choice:
     use_attention(network.module, STOCK)
     logger.warning("%s runs padded: %s", type(network.module).__name__, reason)
     return Choice(padded, reason)
+
+
+def _pack_linear(network: Network, encoder: Encoder, probe: PackedBatch, expected: torch.Tensor) -> None:
+    """Lay out linear layers for the CPU, if the network takes that and its numbers stay: [T, D] expected."""
+    restore = pack_linear(network.module)
+    try:
+        difference = _difference(encoder.encode(probe).float(), expected.float())
+    except _FAILURES as error:
+        logger.info("%s keeps its own linear layers: %s", type(network.module).__name__, error)
+    else:
+        if difference <= TOLERANCES[network.dtype]:
+            return
+        logger.info("%s keeps its own linear layers: vectors differ by %.1e", type(network.module).__name__, difference)
+    restore()
 
 
 def _difference(found: torch.Tensor, expected: torch.Tensor) -> float:
