@@ -60,7 +60,7 @@ class LateChunker:
             trust_remote_code=self.settings.trust_remote_code,
         )
         self.head = Head.load(self.planner.folder, self.network.hidden_size, normalize=self.settings.normalize)
-        self.choice = choose_encoder(self.network, self.planner.folder.window)
+        self.choice = choose_encoder(self.network, self.planner.folder.window, compiled=self.settings.compile)
         self.reader = Reader(self.choice.encoder, staging_for(self.network.device))
         self.cost = Cost.of(self.network.config)
         self.batch_tokens = 1  # every sequence goes alone

@@ -1,15 +1,20 @@
-"""Linear layers laid out for oneDNN against torch's own."""
+"""Layers laid out for oneDNN, and compiled ones, against torch's own."""
 
 import copy
+import shutil
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from late_chunking.encoding import linear
+from late_chunking import errors
+from late_chunking.encoding import linear, selfcheck
 from late_chunking.encoding.linear import PackedLinear, pack_linear
 from late_chunking.encoding.model import Network
+from late_chunking.encoding.packing import PackedBatch
 from late_chunking.encoding.selfcheck import choose_encoder
+from late_chunking.encoding.sequences import TokenSequence
 from tests.networks import make_network
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
@@ -94,3 +99,35 @@ def test_a_layer_that_goes_wrong_is_found_out(monkeypatch: pytest.MonkeyPatch) -
     network = make_network("bert")
     choose_encoder(Network(network, torch.device("cpu"), torch.float32), 512)
     assert not packed(network)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
+@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
+def test_compiled_layers_give_the_same_vectors_and_are_compiled_once(architecture: str) -> None:
+    network = make_network(architecture)
+    stock = copy.deepcopy(network)
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    encoder = choose_encoder(Network(network, torch.device("cpu"), torch.float32), 512, compiled=True).encoder
+    assert encoder.name == "packed"
+    compiled = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    assert compiled > before
+    generator = np.random.default_rng(0)
+    nothing = np.zeros(0, dtype=np.int64)
+    for lengths in ([7, 130, 3], [64], [2, 2, 2, 2, 2, 40]):
+        sequences = [TokenSequence(generator.integers(5, 400, length), nothing, nothing, nothing) for length in lengths]
+        found = torch.split(encoder.encode(PackedBatch.of(sequences)), lengths)
+        for one, hidden in zip(sequences, found, strict=True):
+            with torch.inference_mode():
+                expected = stock(input_ids=torch.from_numpy(one.ids)[None]).last_hidden_state[0]
+            torch.testing.assert_close(hidden, expected, atol=1e-5 * float(expected.abs().max()), rtol=0)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == compiled
+
+
+def test_a_network_that_cannot_be_compiled_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("no compiler\nwas found")
+
+    network = make_network("bert")
+    monkeypatch.setattr(selfcheck, "compile_layers", lambda module: setattr(module.encoder, "forward", fail))
+    with pytest.raises(errors.InvalidParameter, match=r"compile=True: BertModel cannot be compiled: no compiler$"):
+        choose_encoder(Network(network, torch.device("cpu"), torch.float32), 512, compiled=True)

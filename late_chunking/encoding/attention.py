@@ -247,5 +247,9 @@ def _nothing(argument: Any) -> bool:  # noqa: ANN401
 
 
 def register() -> None:
-    """Make the function known to transformers; again does no harm."""
-    AttentionInterface.register(PACKED, packed_attention)
+    """Make the function known to transformers; again does no harm.
+
+    A compiler must not look into it: it would compile anew for every batch's bounds.
+    """
+    opaque = torch.compiler.disable(packed_attention)  # type: ignore[no-untyped-call]
+    AttentionInterface.register(PACKED, opaque)

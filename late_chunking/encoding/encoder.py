@@ -108,6 +108,14 @@ def use_attention(network: Any, name: str) -> None:  # noqa: ANN401 - a transfor
     network.set_attn_implementation(name)
 
 
+def compile_layers(network: Any) -> None:  # noqa: ANN401
+    """Compile a network's layers, each for itself and for any number of tokens; done at the first use."""
+    for modules in network.modules():
+        if isinstance(modules, torch.nn.ModuleList):
+            for layer in modules:
+                layer.compile(dynamic=True)
+
+
 def packed_encoder(network: Any, first_position: int) -> PackedEncoder:  # noqa: ANN401
     """Switch a network to our attention, and wrap it."""
     register()

@@ -5,7 +5,7 @@ the widest instructions there are (measured on an AMD EPYC with AVX-512: 510 aga
 A row's result then hardly depends on how many rows are computed with it, either.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import torch
@@ -50,28 +50,26 @@ def pack_linear(network: nn.Module) -> Callable[[], None]:
     Returns:
         What puts the layers back. Until it is dropped, the weights are held twice.
     """
-    replaced: list[tuple[nn.Module, str, nn.Module]] = []
-
-    def replace(parent: nn.Module, name: str, module: nn.Module) -> None:
-        replaced.append((parent, name, getattr(parent, name)))
-        setattr(parent, name, module)
-
+    changes: list[tuple[nn.Module, str, nn.Module]] = []
     for parent in list(network.modules()) if _is_available() else []:
         # BERT and its kin keep a layer and its activation side by side: one call does both.
         gelu = _is_exact_gelu(getattr(parent, "intermediate_act_fn", None)) and _is_packable(
             getattr(parent, "dense", None)
         )
         if gelu:
-            replace(parent, "intermediate_act_fn", nn.Identity())
+            changes.append((parent, "intermediate_act_fn", nn.Identity()))
         for name, child in list(parent.named_children()):
             if isinstance(child, nn.Linear) and _is_packable(child):
-                replace(parent, name, PackedLinear(child, gelu=gelu and name == "dense"))
+                changes.append((parent, name, PackedLinear(child, gelu=gelu and name == "dense")))
+    originals = [(parent, name, getattr(parent, name)) for parent, name, _ in changes]
+    _set(changes)
+    return lambda: _set(originals)
 
-    def restore() -> None:
-        for parent, name, module in reversed(replaced):
-            setattr(parent, name, module)
 
-    return restore
+def _set(modules: Iterable[tuple[nn.Module, str, nn.Module]]) -> None:
+    """Put modules into their parents, under their names."""
+    for parent, name, module in modules:
+        setattr(parent, name, module)
 
 
 def _is_available() -> bool:

@@ -6,6 +6,7 @@ longer than its local window.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,13 +14,20 @@ import numpy as np
 import torch
 
 from late_chunking.encoding.device import is_out_of_memory
-from late_chunking.encoding.encoder import STOCK, Encoder, PaddedEncoder, packed_encoder, use_attention
+from late_chunking.encoding.encoder import (
+    STOCK,
+    Encoder,
+    PaddedEncoder,
+    compile_layers,
+    packed_encoder,
+    use_attention,
+)
 from late_chunking.encoding.linear import pack_linear
 from late_chunking.encoding.model import Network
 from late_chunking.encoding.packing import PackedBatch
 from late_chunking.encoding.rope import make_stateless
 from late_chunking.encoding.sequences import TokenSequence
-from late_chunking.errors import UnsupportedModel
+from late_chunking.errors import InvalidParameter, UnsupportedModel
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +53,16 @@ class Choice:
     reason: str = ""
 
 
-def choose_encoder(network: Network, window: int) -> Choice:
+def choose_encoder(network: Network, window: int, *, compiled: bool = False) -> Choice:
     """Try packing against stock attention, sequence by sequence, and choose.
 
     Args:
-        network: the network; left with the attention function and the linear layers of the choice.
+        network: the network; left with the attention function and the layers of the choice.
         window: the longest sequence it may read.
+        compiled: compile its layers.
+
+    Raises:
+        InvalidParameter: if it is to be compiled, but that fails or changes its numbers.
     """
     stateful = make_stateless(network.module)
     sequences = _probes(network.config, window)
@@ -58,7 +70,10 @@ def choose_encoder(network: Network, window: int) -> Choice:
     padded = PaddedEncoder(network.module, equal_lengths=stateful)
     probes = [PackedBatch.of([sequence]).to(network.device) for sequence in sequences]
     expected = torch.cat([padded.encode(probe) for probe in probes])  # [T, D]
-    _pack_linear(network, padded, probes[-1], expected[-probes[-1].tokens :])
+    if compiled:
+        _compile(network, padded, probes, expected)
+    else:
+        _pack_linear(network, padded, probes[-1], expected[-probes[-1].tokens :])
     batch = PackedBatch.of(sequences).to(network.device)
     reason = ""
     padding_id = getattr(network.config, "pad_token_id", None)
@@ -78,6 +93,24 @@ def choose_encoder(network: Network, window: int) -> Choice:
     use_attention(network.module, STOCK)
     logger.warning("%s runs padded: %s", type(network.module).__name__, reason)
     return Choice(padded, reason)
+
+
+def _compile(network: Network, encoder: Encoder, probes: Sequence[PackedBatch], expected: torch.Tensor) -> None:
+    """Compile a network's layers, and pass if its numbers stay: [T, D] expected."""
+    compile_layers(network.module)
+    try:
+        found = torch.cat([encoder.encode(probe) for probe in probes])
+    except RuntimeError as error:
+        if is_out_of_memory(error):
+            raise
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise InvalidParameter(f"compile=True: {type(network.module).__name__} cannot be compiled: {reason}") from error
+    difference = _difference(found.float(), expected.float())
+    if difference > TOLERANCES[network.dtype]:
+        raise InvalidParameter(
+            f"compile=True: compiled vectors of {type(network.module).__name__} differ from its own by "
+            f"{difference:.1e} of their spread, more than {TOLERANCES[network.dtype]:.0e}"
+        )
 
 
 def _pack_linear(network: Network, encoder: Encoder, probe: PackedBatch, expected: torch.Tensor) -> None:
