@@ -25,7 +25,7 @@ Group = list[tuple[int, Document | FailedDocument]]
 
 
 def plan_ahead(
-    planner: Planner, documents: Iterable[Document | str], request: Request
+    planner: Planner, documents: Iterable[tuple[int, Document]] | Iterable[tuple[int, Document | str]], request: Request
 ) -> Iterator[Plan | FailedDocument]:
     """Plan a stream of documents, in order.
 
@@ -34,7 +34,7 @@ def plan_ahead(
 
     Args:
         planner: plans.
-        documents: documents, or their texts.
+        documents: documents, or their texts, and the place of each in the whole stream.
         request: how they are to be embedded.
     """
     waiting: deque[Future[list[Plan | FailedDocument]]] = deque()
@@ -68,12 +68,12 @@ def plan_ahead(
         raise ended
 
 
-def _groups(documents: Iterable[Document | str]) -> Iterator[Group]:
+def _groups(documents: Iterable[tuple[int, Document]] | Iterable[tuple[int, Document | str]]) -> Iterator[Group]:
     """Gather documents into groups; one that is none takes its place as failed."""
     group: Group = []
     gathered = 0
     try:
-        for index, given in enumerate(documents):
+        for index, given in documents:
             try:
                 document = document_of(given, f"document {index}: ")
             except InvalidInput as error:

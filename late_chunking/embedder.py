@@ -153,10 +153,7 @@ class LateChunker:
         Raises:
             InvalidParameter: at once, if an option is wrong.
         """
-        if isinstance(documents, str | Document) or not isinstance(documents, Iterable):
-            raise InvalidParameter(f"documents must be several, got {documents!r:.80}; embed takes a single one")
-        if on_error not in ON_ERROR:
-            raise InvalidParameter(f"on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}")
+        check_stream(documents, on_error)
         return self._stream(documents, Request.of(strategy, options), raising=on_error == "raise")
 
     def embed_query(self, text: str, *, on_overflow: str = "window") -> Vectors:
@@ -229,7 +226,7 @@ class LateChunker:
 
     def _stream(self, documents: Iterable[Document | str], request: Request, *, raising: bool) -> Iterator[Outcome]:
         """Plan and run a stream of documents."""
-        for outcome in self.run(plan_ahead(self.planner, documents, request)):
+        for outcome in self.run(plan_ahead(self.planner, enumerate(documents), request)):
             yield self._raised(outcome) if raising else outcome
 
     def _one(self, plan: Plan) -> EmbeddedDocument:
@@ -269,6 +266,18 @@ class LateChunker:
         return EmbeddedDocument(
             plan.document, plan.index, plan.chunks, vectors, plan.token_count, plan.windows, plan.request.mode
         )
+
+
+def check_stream(documents: Any, on_error: str) -> None:  # noqa: ANN401 - a caller's, unchecked
+    """Pass if documents are several, and it is clear what to do where one fails.
+
+    Raises:
+        InvalidParameter: if not.
+    """
+    if isinstance(documents, str | Document) or not isinstance(documents, Iterable):
+        raise InvalidParameter(f"documents must be several, got {documents!r:.80}; embed takes a single one")
+    if on_error not in ON_ERROR:
+        raise InvalidParameter(f"on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}")
 
 
 def _whole(text: str) -> list[Span]:

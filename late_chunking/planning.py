@@ -27,7 +27,7 @@ from late_chunking.documents import Chunk, Document
 from late_chunking.encoding.alignment import Alignment, align
 from late_chunking.encoding.cells import Cells, Sums
 from late_chunking.encoding.folder import ModelFolder, read_folder
-from late_chunking.encoding.sequences import TokenSequence
+from late_chunking.encoding.sequences import TokenSequence, count_pooled
 from late_chunking.encoding.tokens import TokenizedText, Tokenizer
 from late_chunking.errors import InvalidDocument, InvalidInput, InvalidParameter, InvalidSpan
 from late_chunking.plans import Cut, DocumentPlan, Draft, Plan
@@ -262,7 +262,5 @@ def _plan(
     tokens: TokenizedText,
 ) -> DocumentPlan:
     """Put a plan together, and count the token vectors that each row is the mean of."""
-    pooled = np.zeros(len(chunks) * (request.reads_documents + request.reads_chunks), dtype=np.float32)
-    for sequence in sequences:
-        pooled[sequence.rows] += sequence.sizes
+    pooled = count_pooled(sequences, len(chunks) * (request.reads_documents + request.reads_chunks))
     return DocumentPlan(document, index, request, chunks, tuple(sequences), pooled, len(tokens.ids), len(sequences))

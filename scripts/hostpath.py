@@ -1,5 +1,6 @@
 """All that is done for a document beside the encoder, and memory. Imported by bench.py."""
 
+import gc
 import resource
 from collections.abc import Callable, Iterator
 
@@ -32,6 +33,7 @@ def rows(quick: bool, times: int) -> list[Row]:
     def bare() -> None:
         planner.tokenizer.backend.encode_batch(documents, add_special_tokens=False)
 
+    gc.freeze()  # as the command line and the server do once they have loaded
     runs = [bare, *(planned(planner, documents, name, options) for name, options in _STRATEGIES.items())]
     alone, *others = alternating(runs, torch.device("cpu"), times)
     return [
@@ -49,7 +51,7 @@ def planned(planner: Planner, documents: list[str], name: str, options: dict[str
     request = Request.of(name, options)
 
     def run() -> None:
-        for _ in plan_ahead(planner, documents, request):
+        for _ in plan_ahead(planner, enumerate(documents), request):
             pass
 
     return run
@@ -67,7 +69,7 @@ def memory(quick: bool) -> Row:
             yield f"{place} {text}"
 
     def peak(number: int) -> int:
-        for _ in plan_ahead(planner, documents(number), request):
+        for _ in plan_ahead(planner, enumerate(documents(number)), request):
             pass
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

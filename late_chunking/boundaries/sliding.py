@@ -32,8 +32,12 @@ def sliding_edges(ruler: UnitRuler, length: int, size: int, overlap: int) -> tup
     cuts = np.append(cuts, length)  # [K + 1]
     begun = np.append(begun, len(ruler.starts))  # [K + 1]: units begun before each cut
     cuts[0] = 0
+    last = len(cuts) - 1
+    if last == len(ruler.starts):  # one unit a cut, so cuts can be counted instead of looked up
+        firsts = np.arange(max(1, 1 - (size - last) // (size - overlap))) * (size - overlap)
+        return cuts[firsts], cuts[np.minimum(firsts + size, last)]
     edges: list[tuple[int, int]] = []
-    first, last = 0, len(cuts) - 1
+    first = 0
     while True:
         end = max(_floor(begun, begun[first] + size), min(first + 1, last))
         edges.append((first, end))

@@ -18,6 +18,11 @@ _SHARE_OF_FREE_MEMORY = 0.5  # of which a batch may take so much; the next one i
 _EXHAUSTED = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
 
 
+def launched() -> PartialState:
+    """Give this process's place among those of one launch, and its device."""
+    return PartialState(cpu=not torch.accelerator.is_available())
+
+
 def find_device(name: str | None) -> torch.device:
     """Give the device of a name, or the one that accelerate finds for this process.
 
@@ -25,7 +30,7 @@ def find_device(name: str | None) -> torch.device:
         InvalidParameter: if there is no such device here.
     """
     try:
-        device = torch.device(PartialState().device if name is None else name)
+        device = torch.device(launched().device if name is None else name)
         if device.type == "cuda":
             _expand_segments()
         torch.zeros(1, device=device).item()

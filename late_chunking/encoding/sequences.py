@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from late_chunking.characters import IntArray
 from late_chunking.encoding.alignment import Alignment
@@ -31,10 +32,16 @@ class TokenSequence:
         """Tokens in the sequence."""
         return len(self.ids)
 
-    @property
-    def sizes(self) -> IntArray:
-        """How many tokens each bag has. [B]."""
-        return np.append(self.offsets[1:], len(self.bags)) - self.offsets
+
+def count_pooled(sequences: Sequence[TokenSequence], rows: int) -> npt.NDArray[np.float32]:
+    """Count the tokens in all bags of each row, float32 [rows]."""
+    if not sequences:
+        return np.zeros(rows, dtype=np.float32)
+    ends = np.cumsum([len(sequence.bags) for sequence in sequences])
+    begun = np.concatenate([one.offsets + end - len(one.bags) for one, end in zip(sequences, ends, strict=True)])
+    sizes = np.diff(begun, append=ends[-1])  # of each bag
+    of_rows = np.concatenate([sequence.rows for sequence in sequences])
+    return np.bincount(of_rows, weights=sizes, minlength=rows).astype(np.float32)
 
 
 def make_sequences(
