@@ -1,8 +1,7 @@
-"""All that is done for a document beside the encoder, and memory. Imported by bench.py."""
+"""All that is done for a document beside the encoder. Imported by bench.py."""
 
 import gc
-import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from shapes import alternating
@@ -55,29 +54,3 @@ def planned(planner: Planner, documents: list[str], name: str, options: dict[str
             pass
 
     return run
-
-
-def memory(quick: bool) -> Row:
-    """Compare the growth of memory over four times as many documents: streamed, it stays."""
-    planner = Planner.load(Settings())
-    request = Request.of("tokens", {"size": 128})
-    count = 50 if quick else 300
-    text = sample(11_000)
-
-    def documents(number: int) -> Iterator[str]:
-        for place in range(number):
-            yield f"{place} {text}"
-
-    def peak(number: int) -> int:
-        for _ in plan_ahead(planner, enumerate(documents(number)), request):
-            pass
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-    peak(count)
-    first = peak(count)
-    ratio = peak(4 * count) / first
-    return (
-        "memory_four_times",
-        {"value": ratio, "at_most": 1.1},
-        f"peak memory of {4 * count} documents: {ratio:.2f} × of {count}",
-    )

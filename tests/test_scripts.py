@@ -31,11 +31,13 @@ def test_bench_ends_with_one_line_of_ratios() -> None:
     ratios = last_line(sys.executable, "scripts/bench.py", "--quick")["ratios"]
     assert isinstance(ratios, dict)
     assert {
-        "modernbert_long_document",
-        "modernbert_mixed_documents",
+        "modernbert_12x384_long_document",
+        "pooling_share",
         "recursive_fastest_peer",
         "minilm_chonkie",
         "host_tokens",
+        "cost_by_length",
+        "memory_embedded",
     } <= set(ratios)
     for entry in ratios.values():
         assert entry["value"] > 0
