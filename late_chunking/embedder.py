@@ -179,23 +179,23 @@ class LateChunker:
         Raises:
             EmptyInput: if there is no text, or one is empty.
         """
-        plans = self.plan_texts(texts, input_type=input_type, on_overflow=on_overflow)
+        plans = list(self.plan_texts(texts, input_type=input_type, on_overflow=on_overflow))
         return np.concatenate([self._raised(outcome).vectors for outcome in self.run(plans)])
 
     def plan_texts(
         self, texts: Sequence[str], *, input_type: str | None = None, on_overflow: str = "window"
-    ) -> list[Plan]:
-        """Plan each text as one chunk that holds it whole."""
+    ) -> Iterator[Plan]:
+        """Plan each text as one chunk that holds it whole, one after the other; see `embed_texts`."""
         if isinstance(texts, str) or not isinstance(texts, Sequence):
             raise InvalidParameter(f"a list of texts is needed, got {texts!r:.80}")
         if not texts:
             raise EmptyInput("a list of at least one text is needed, got an empty one")
         request = Request.of(_whole, {"input_type": input_type, "on_overflow": on_overflow}, noun="text")
-        documents = [document_of(text, f"text {index}: ") for index, text in enumerate(texts)]
-        for index, document in enumerate(documents):
+        for index, text in enumerate(texts):
+            document = document_of(text, f"text {index}: ")
             if not document.text.strip():
                 raise EmptyInput(f"text {index} is empty or white space: it has no vector")
-        return [self.planner.plan(document, request, index) for index, document in enumerate(documents)]
+            yield self.planner.plan(document, request, index)
 
     def run(self, plans: Iterable[Plan | FailedDocument]) -> Iterator[Outcome]:
         """Send planned documents through the encoder, in order, in shared batches.
@@ -207,41 +207,10 @@ class LateChunker:
         for batch, results in self.reader.read_all(pack(queue.sequences(), self.batch_tokens, self.cost)):
             for item, result in zip(batch, results, strict=True):
                 queue.add(item, result)
-            yield from map(self._finish, queue.done())
-        yield from map(self._finish, queue.done())
+            yield from map(self.finish, queue.done())
+        yield from map(self.finish, queue.done())
 
-    def warm_up(self) -> None:
-        """Read one batch as large as they come, so that no document waits for the device to get ready."""
-        self._probe(max(self.batch_tokens, self.planner.folder.window))
-
-    def info(self) -> ModelInfo:
-        """Say what was found in the model folder, and how the model is run."""
-        return ModelInfo.of(self.planner, self.network, self.head, self.choice)
-
-    def _probe(self, tokens: int) -> None:
-        """Read about so many tokens of nothing in particular, in one batch."""
-        length = min(tokens, self.planner.folder.window, self.settings.max_document_tokens)
-        sequence = self.plan_texts(["a " * length])[0].sequences[0]
-        self.reader.read([sequence] * max(1, tokens // len(sequence)))
-
-    def _stream(self, documents: Iterable[Document | str], request: Request, *, raising: bool) -> Iterator[Outcome]:
-        """Plan and run a stream of documents."""
-        for outcome in self.run(plan_ahead(self.planner, enumerate(documents), request)):
-            yield self._raised(outcome) if raising else outcome
-
-    def _one(self, plan: Plan) -> EmbeddedDocument:
-        """Run a single plan."""
-        (outcome,) = self.run([plan])
-        return self._raised(outcome)
-
-    @staticmethod
-    def _raised(outcome: Outcome) -> EmbeddedDocument:
-        """Raise the error of a document that failed."""
-        if isinstance(outcome, FailedDocument):
-            raise outcome.error
-        return outcome
-
-    def _finish(self, pending: PendingDocument | FailedDocument) -> Outcome:
+    def finish(self, pending: PendingDocument | FailedDocument) -> Outcome:
         """Turn the sums of a document into its vectors."""
         if isinstance(pending, FailedDocument):
             return pending
@@ -266,6 +235,37 @@ class LateChunker:
         return EmbeddedDocument(
             plan.document, plan.index, plan.chunks, vectors, plan.token_count, plan.windows, plan.request.mode
         )
+
+    def warm_up(self) -> None:
+        """Read one batch as large as they come, so that no document waits for the device to get ready."""
+        self._probe(max(self.batch_tokens, self.planner.folder.window))
+
+    def info(self) -> ModelInfo:
+        """Say what was found in the model folder, and how the model is run."""
+        return ModelInfo.of(self.planner, self.network, self.head, self.choice)
+
+    def _probe(self, tokens: int) -> None:
+        """Read about so many tokens of nothing in particular, in one batch."""
+        length = min(tokens, self.planner.folder.window, self.settings.max_document_tokens)
+        sequence = next(self.plan_texts(["a " * length])).sequences[0]
+        self.reader.read([sequence] * max(1, tokens // len(sequence)))
+
+    def _stream(self, documents: Iterable[Document | str], request: Request, *, raising: bool) -> Iterator[Outcome]:
+        """Plan and run a stream of documents."""
+        for outcome in self.run(plan_ahead(self.planner, enumerate(documents), request)):
+            yield self._raised(outcome) if raising else outcome
+
+    def _one(self, plan: Plan) -> EmbeddedDocument:
+        """Run a single plan."""
+        (outcome,) = self.run([plan])
+        return self._raised(outcome)
+
+    @staticmethod
+    def _raised(outcome: Outcome) -> EmbeddedDocument:
+        """Raise the error of a document that failed."""
+        if isinstance(outcome, FailedDocument):
+            raise outcome.error
+        return outcome
 
 
 def check_stream(documents: Any, on_error: str) -> None:  # noqa: ANN401 - a caller's, unchecked

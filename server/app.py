@@ -1,79 +1,102 @@
 """The application: routes, middleware and error handlers around one model."""
 
-import copy
 import logging
+import logging.config
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 import anyio.to_thread
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from uvicorn.config import LOGGING_CONFIG
+from starlette.middleware.cors import CORSMiddleware
 
 import late_chunking
 from late_chunking import LateChunker, LateChunkingError
+from late_chunking.errors import DeviceError
 from server.answers import JsonAnswer
 from server.auth import KeyCheck
-from server.bodies import BodyLimit
+from server.bodies import BodyReader
 from server.errors import RequestError, error_answer
 from server.exchange import Exchange
+from server.life import Admission, Life, Server
+from server.logs import log_config
+from server.metrics import Metrics
 from server.routes import ROUTERS
 from server.service import Service
 from server.settings import ServerSettings
+from server.tracing import Tracer
 from server.validation import http_error, validation_error
 
 _DESCRIPTION: Final = (
     "Each document is read once, as a whole, and the token vectors of each chunk are averaged: "
-    "a chunk's vector knows the document around it. Spans are `[start, end)` in Unicode code points."
+    "a chunk's vector knows the document around it. Spans are `[start, end)` in Unicode code points, "
+    "unless `offset_unit` says otherwise."
 )
 
 _logger = logging.getLogger(__name__)
 
 
-def create_app(settings: ServerSettings, chunker: LateChunker | None = None) -> FastAPI:
+def create_app(settings: ServerSettings, chunker: LateChunker | None = None, life: Life | None = None) -> FastAPI:
     """Make the application.
 
     Args:
         settings: how it is run.
         chunker: a model that is already loaded; without one, it is loaded when the application
             starts, and what is wrong with it is raised there.
+        life: where the process around it stands.
+
+    Raises:
+        InvalidParameter: if a setting is wrong.
+        MissingDependency: if traces are to be sent, and a package for that is missing.
     """
+    alive = life or Life()
+    metrics = Metrics()
+    keys = settings.api_keys()
+    tracer = Tracer(settings.otlp_endpoint, settings.model_name) if settings.otlp_endpoint else None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         model = await anyio.to_thread.run_sync(settings.load_chunker) if chunker is None else chunker
-        service = Service(settings, model)
-        await service.start()
+        service = Service(settings, model, alive, metrics)
+        service.start()
         app.state.service = service
         _logger.info("serving %s on %s", settings.model_name, service.info.device)
         try:
             yield
         finally:
             await service.stop()
+            if tracer is not None:
+                await anyio.to_thread.run_sync(tracer.close)
 
     app = FastAPI(title="late-chunking", version=late_chunking.__version__, description=_DESCRIPTION, lifespan=lifespan)
     for router in ROUTERS:
         app.include_router(router)
     _handle_errors(app)
-    # The last one added is the outermost: an id and times are on every answer, and the key is
-    # asked for before a body is read.
-    app.add_middleware(BodyLimit, limit=settings.payload_limit)
-    if settings.api_key is not None:
-        app.add_middleware(KeyCheck, key=settings.api_key.get_secret_value())
-    app.add_middleware(Exchange)
+    # The last one added is the outermost: an id and times are on every answer, the key is asked for
+    # before a request counts as one in work, and that before its body is read.
+    app.add_middleware(BodyReader, limit=settings.payload_limit, timeout=settings.request_timeout)
+    app.add_middleware(Admission, life=alive, limit=settings.max_concurrent_requests, metrics=metrics)
+    if keys:
+        app.add_middleware(KeyCheck, keys=keys)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["GET", "POST"], allow_headers=["*"]
+        )
+    app.add_middleware(Exchange, metrics=metrics, tracer=tracer)
     return app
 
 
 def serve(settings: ServerSettings) -> None:
-    """Load the model, then listen until told to stop.
+    """Load the model, then listen until told to stop; requests in work are then answered first.
 
     Raises:
         LateChunkingError: if the model cannot be loaded; nothing listens then.
         OSError: at once, if the address cannot be had.
+        DeviceError: if the device is lost.
     """
     address = (settings.hostname, settings.port)
     family = socket.AF_INET6 if ":" in settings.hostname else socket.AF_INET
@@ -84,11 +107,16 @@ def serve(settings: ServerSettings) -> None:
         listener.bind(address)
     except OSError as error:
         raise OSError(f"cannot listen on {settings.hostname} port {settings.port}: {error.strerror}") from error
+    logs = log_config(json_output=settings.json_output)
+    logging.config.dictConfig(logs)
     with listener:
-        app = create_app(settings, settings.load_chunker())
-        config = uvicorn.Config(app, log_config=_log_config())
+        life = Life()
+        app = create_app(settings, settings.load_chunker(), life)
+        config = uvicorn.Config(app, log_config=logs, access_log=False)
         _logger.info("listening on %s port %s", *listener.getsockname()[:2])
-        uvicorn.Server(config).run(sockets=[listener])
+        Server(config, life, settings.drain_timeout).run(sockets=[listener])
+    if life.died:
+        raise DeviceError("the device was lost, and the server with it; the log says more")
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -107,10 +135,3 @@ def _handle_errors(app: FastAPI) -> None:
     async def _routing(request: Request, error: HTTPException) -> JsonAnswer:
         path = request.url.path
         return error_answer(http_error(error, request.method, path), path)
-
-
-def _log_config() -> dict[str, Any]:
-    """Let this package log the way uvicorn does."""
-    config = copy.deepcopy(LOGGING_CONFIG)
-    config["loggers"]["server"] = {"handlers": ["default"], "level": "INFO", "propagate": False}
-    return config

@@ -1,6 +1,7 @@
-"""The bearer key that a server may ask for."""
+"""The bearer keys that a server may ask for."""
 
 import secrets
+from collections.abc import Sequence
 from typing import Final
 
 from fastapi.security import HTTPBearer
@@ -13,16 +14,16 @@ from server.errors import Unauthorized, error_answer
 _OPEN: Final = frozenset({"/healthz", "/readyz"})
 _SCHEME: Final = "bearer "
 
-DOCUMENTED: Final = HTTPBearer(auto_error=False, description="Asked for if the server was started with an API key.")
+DOCUMENTED: Final = HTTPBearer(auto_error=False, description="Asked for if the server was started with API keys.")
 
 
 class KeyCheck:
-    """ASGI middleware: refuses requests without the key, before their body is read."""
+    """ASGI middleware: refuses requests without one of the keys, before their body is read."""
 
-    def __init__(self, app: ASGIApp, key: str) -> None:
+    def __init__(self, app: ASGIApp, keys: Sequence[str]) -> None:
         """Guard an application."""
         self._app = app
-        self._key = key.encode()
+        self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer 401."""
@@ -30,14 +31,15 @@ class KeyCheck:
             await self._app(scope, receive, send)
             return
         error = Unauthorized(
-            "the Authorization header must be 'Bearer ' and the server's API key",
+            "the Authorization header must be 'Bearer ' and one of the server's API keys",
             headers={"WWW-Authenticate": "Bearer"},
         )
         await error_answer(error, scope["path"])(scope, receive, send)
 
     def _holds_key(self, headers: Headers) -> bool:
-        """Compare the key in constant time, so that answers do not tell how much of it is right."""
+        """Compare with every key in constant time, so that answers do not tell how much of one is right."""
         given = headers.get("authorization", "")
         if given[: len(_SCHEME)].lower() != _SCHEME:
             return False
-        return secrets.compare_digest(given[len(_SCHEME) :].strip().encode("latin-1"), self._key)
+        key = given[len(_SCHEME) :].strip().encode("latin-1")
+        return sum(secrets.compare_digest(key, known) for known in self._keys) > 0  # none is passed over

@@ -1,74 +1,162 @@
-"""Bodies of requests: how large they may be, and how they are parsed."""
+"""Bodies of requests: how large they may be, packed and unpacked, and how they are parsed."""
 
-from collections.abc import Callable, Coroutine
+import asyncio
+import zlib
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, Final
 
 import anyio
 import orjson
+import zstandard
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.errors import PayloadTooLarge, error_answer
+from server.errors import MalformedRequest, PayloadTooLarge, RequestError, UnknownEncoding, UploadTimeout, error_answer
 
 _DRAIN_BYTES: Final = 64_000_000
 _DRAIN_SECONDS: Final = 2.0
+_GZIP: Final = 31  # zlib's window bits for a gzip header
+_PIECE: Final = 1_048_576
+# Larger bodies are unpacked and parsed on a thread, so that other requests go on.
+_LARGE: Final = 262_144
 
 
-class BodyLimit:
-    """ASGI middleware: reads a request's body, and answers 413 once it is too large.
+class BodyReader:
+    """ASGI middleware: reads a request's body and unpacks it, and answers 413 once it is too large.
 
-    A body that says its length is refused at once; one that comes in pieces, as soon as the
-    pieces are too many. Nothing is kept or parsed before.
+    A body that says its length is refused at once; one that comes in pieces, as soon as the pieces
+    are too many; a packed one, as soon as what is unpacked is. Nothing is kept or parsed before.
     """
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
-        """Guard an application. The limit is in bytes."""
+    def __init__(self, app: ASGIApp, limit: int, timeout: float) -> None:
+        """Guard an application. The limit is in bytes, packed or not; the timeout in seconds."""
         self._app = app
         self._limit = limit
+        self._timeout = timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the whole body on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        declared = Headers(scope=scope).get("content-length", "")
+        headers = Headers(scope=scope)
+        try:
+            with anyio.fail_after(self._timeout):
+                body = await self._read(headers, receive)
+            if body is None:
+                return
+            encoding = headers.get("content-encoding", "").strip().lower()
+            body = await _on_thread(len(body), partial(unpacked, body, encoding or "identity", self._limit))
+        except TimeoutError:
+            await self._refuse(
+                UploadTimeout(f"the body took longer than request_timeout, {self._timeout:g} s"), scope, receive, send
+            )
+        except RequestError as error:
+            await self._refuse(error, scope, receive, send)
+        else:
+            await self._app(scope, _replayed(body, receive), send)
+
+    async def _read(self, headers: Headers, receive: Receive) -> bytes | None:
+        """Read a body; None if the client has left.
+
+        Raises:
+            PayloadTooLarge: once it is too large.
+        """
+        declared = headers.get("content-length", "")
         if declared.isdigit() and int(declared) > self._limit:
-            await self._refuse(f"the body has {declared} bytes", scope, receive, send)
-            return
+            raise _too_large(f"the body has {declared[:20]} bytes", self._limit)
         pieces: list[bytes] = []
         size, more = 0, True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return
+                return None
             pieces.append(message.get("body", b""))
             size += len(pieces[-1])
             more = message.get("more_body", False)
             if size > self._limit:
-                await self._refuse(f"the body has at least {size} bytes", scope, receive, send, more=more)
-                return
-        await self._app(scope, _replayed(b"".join(pieces), receive), send)
+                raise _too_large(f"the body has at least {size} bytes", self._limit)
+        return b"".join(pieces)
 
-    async def _refuse(self, found: str, scope: Scope, receive: Receive, send: Send, *, more: bool = True) -> None:
-        """Answer 413, and close: what was not read would be taken for the next request.
+    async def _refuse(self, error: RequestError, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an error, and close: what was not read would be taken for the next request.
 
         First a little more is read and thrown away. A connection that is closed with unread data
         is reset, and a client that is still sending may then lose the answer.
         """
-        thrown = 0
+        thrown, more = 0, isinstance(error, PayloadTooLarge)
         with anyio.move_on_after(_DRAIN_SECONDS):
             while more and thrown < _DRAIN_BYTES:
                 message = await receive()
                 thrown += len(message.get("body", b""))
                 more = message.get("more_body", False)
-        error = PayloadTooLarge(
-            f"{found}, more than payload_limit, {self._limit}; send fewer documents at once",
-            headers={"Connection": "close"},
-        )
+        error.headers["Connection"] = "close"
         await error_answer(error, scope["path"])(scope, receive, send)
+
+
+def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
+    """Unpack a body, up to a limit: a small one may hold gigabytes.
+
+    Raises:
+        PayloadTooLarge: if it holds more.
+        MalformedRequest: if it is not packed so.
+        UnknownEncoding: if it is packed in a way that is not known.
+    """
+    unpack = _UNPACK.get(encoding)
+    if unpack is None:
+        raise UnknownEncoding(f"Content-Encoding must be one of {', '.join(_UNPACK)}, got {encoding!r:.80}")
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        for piece in unpack(body):
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise _too_large(f"the body, unpacked, has at least {size} bytes", limit)
+    except (zlib.error, zstandard.ZstdError, EOFError) as error:
+        raise MalformedRequest(f"the body is not {encoding}: {error!s:.80}") from error
+    return b"".join(pieces)
+
+
+def _from_gzip(body: bytes) -> Iterator[bytes]:
+    """Unpack gzip, of any number of members, in pieces."""
+    while body:
+        member = zlib.decompressobj(_GZIP)
+        while not member.eof:
+            piece = member.decompress(body, _PIECE)
+            body = member.unconsumed_tail
+            if not piece and not body and not member.eof:
+                raise EOFError("it ends too early")
+            yield piece
+        body = member.unused_data
+
+
+def _from_zstd(body: bytes) -> Iterator[bytes]:
+    """Unpack zstd in pieces."""
+    with zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True) as reader:
+        while piece := reader.read(_PIECE):
+            yield piece
+
+
+_UNPACK: Final[dict[str, Callable[[bytes], Iterator[bytes]]]] = {
+    "gzip": _from_gzip,
+    "zstd": _from_zstd,
+    "identity": lambda body: iter((body,)),
+}
+
+
+def _too_large(found: str, limit: int) -> PayloadTooLarge:
+    """Say that a body is too large."""
+    return PayloadTooLarge(f"{found}, more than payload_limit, {limit}; send fewer documents at once")
+
+
+async def _on_thread(size: int, step: Callable[[], Any]) -> Any:  # noqa: ANN401 - what the step gives
+    """Do something with so many bytes: here, or on a thread if they are many."""
+    return await asyncio.to_thread(step) if size > _LARGE else step()
 
 
 class JsonRequest(Request):
@@ -84,7 +172,8 @@ class JsonRequest(Request):
         Raises:
             json.JSONDecodeError: if it is not JSON in UTF-8.
         """
-        return orjson.loads(await self.body())
+        body = await self.body()
+        return await _on_thread(len(body), lambda: orjson.loads(body))
 
 
 class JsonRoute(APIRoute):

@@ -2,22 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from late_chunking import Document
 from late_chunking.boundaries import Strategy, make_strategies
 from late_chunking.errors import EmptyInput, InvalidDocument, InvalidInput
 from late_chunking.request import DEFAULT_STRATEGY, Request
+from server.offsets import CODEPOINT, Offsets, OffsetUnit
 from server.schemas.chunks import ChunkingOptions, DocumentIn
 
 
-def documents_of(given: Sequence[DocumentIn]) -> list[Document]:
-    """Turn the documents of a request into the library's.
+def documents_of(given: Sequence[DocumentIn], offset_unit: OffsetUnit = CODEPOINT) -> Iterator[Document]:
+    """Turn the documents of a request into the library's, whose spans count code points.
 
     Raises:
         InvalidInput: naming the document, if one is to blame.
     """
-    return [_document(document, index) for index, document in enumerate(given)]
+    return (_document(document, index, offset_unit) for index, document in enumerate(given))
 
 
 def request_of(
@@ -32,21 +34,22 @@ def request_of(
     return Request(strategies_of(chunking) or make_strategies(DEFAULT_STRATEGY), **options)
 
 
-def _document(given: DocumentIn, index: int) -> Document:
+def _document(given: DocumentIn, index: int, offset_unit: OffsetUnit) -> Document:
     """Turn a document of the request into one of the library."""
     with _named(given, index):
         if given.spans is not None and given.chunking is not None:
             raise InvalidDocument("give either spans or chunking, not both")
-        spans = None if given.spans is None else [(start, end) for start, end in given.spans]
-        return Document(
+        document = Document(
             given.text,
             id=given.id,
             title=given.title,
-            spans=spans,
             chunking=strategies_of(given.chunking),
             metadata=given.metadata,
             context=given.context,
         )
+        if given.spans is None:
+            return document
+        return replace(document, spans=Offsets.of(given.text, offset_unit).inward(given.spans))
 
 
 @contextmanager

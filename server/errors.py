@@ -60,8 +60,24 @@ class TooManyDocuments(RequestError):
     """More documents than a request may have."""
 
 
+class UnknownEncoding(RequestError):
+    """A body that is packed in a way that is not known."""
+
+
+class UploadTimeout(RequestError):
+    """A body that took too long to arrive."""
+
+
 class Overloaded(RequestError):
-    """As many requests in work as there may be."""
+    """As many requests in work, or tokens waiting, as there may be."""
+
+    def __init__(self, message: str, *, retry_after: int = _RETRY_SECONDS) -> None:
+        """Say what is too much, and after how many seconds there may be room."""
+        super().__init__(message, headers={"Retry-After": str(retry_after)})
+
+
+class DeadlineExceeded(RequestError):
+    """A request that took longer than any may."""
 
 
 class ClientGone(RequestError):
@@ -102,8 +118,10 @@ TABLE: Final[dict[type[Exception], Row]] = {
     UnknownModel: Row("model_not_found", 404, 404),
     UnknownRoute: Row("not_found", 404, 404),
     MethodNotAllowed: Row("method_not_allowed", 405, 405),
+    UploadTimeout: Row("upload_timeout", 408, 408),
     PayloadTooLarge: Row("payload_too_large", 413, 413),
     TooManyDocuments: Row("too_many_documents", 413, 413),
+    UnknownEncoding: Row("unknown_encoding", 415, 415),
     library.InvalidSpan: Row("invalid_span", 422, 400),
     library.DocumentTooLong: Row("document_too_long", 422, 400),
     library.UnknownStrategy: Row("unknown_strategy", 422, 400),
@@ -119,6 +137,7 @@ TABLE: Final[dict[type[Exception], Row]] = {
     library.OutOfDeviceMemory: Row("out_of_device_memory", 503, 503, "server_error", retry=True),
     library.ContextRefused: Row("context_endpoint", 502, 502, "server_error"),
     library.ContextError: Row("context_endpoint", 503, 503, "server_error", retry=True),
+    DeadlineExceeded: Row("deadline_exceeded", 503, 503, "server_error", retry=True),
     NotReady: Row("not_ready", 503, 503, "server_error", retry=True),
 }
 

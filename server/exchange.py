@@ -1,32 +1,40 @@
-"""What every answer carries, whatever became of its request: an id and times."""
+"""What every answer carries, whatever became of its request: an id, times, a log line, metrics, a trace."""
 
 import logging
 import re
 import time
 import traceback
 import uuid
-from typing import Final
+from typing import Any, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.errors import error_answer
-from server.scheduler import Timings
+from server.jobs import Timings
+from server.metrics import Metrics
+from server.tracing import Tracer
+from server.work import TIMINGS
 
-TIMINGS: Final = "timings"
 _SANE_ID: Final = re.compile(r"[A-Za-z0-9._:\-]{1,128}")
 # The innermost ones; those around them are the web framework's.
 _FRAMES: Final = 8
+_NO_ROUTE: Final = "none"  # one label for all paths that there are not
+_NO_ANSWER: Final = 499
+# Asked for every few seconds by whoever watches: worth a line only if they fail.
+_QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger("server.access")
 
 
 class Exchange:
     """ASGI middleware around all others: request id, times, and an answer to what nobody caught."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, tracer: Tracer | None) -> None:
         """Wrap an application."""
         self._app = app
+        self._metrics = metrics
+        self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and complete its answer."""
@@ -34,27 +42,38 @@ class Exchange:
             await self._app(scope, receive, send)
             return
         begun = time.perf_counter()
-        request_id = _request_id(Headers(scope=scope))
+        headers = Headers(scope=scope)
+        request_id = _request_id(headers)
         state = scope.setdefault("state", {})
+        status = _NO_ANSWER
         started = False
 
         async def complete(message: Message) -> None:
-            nonlocal started
+            nonlocal started, status
             if message["type"] == "http.response.start":
-                started = True
+                started, status = True, message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
                 for name, seconds in _times(state.get(TIMINGS), time.perf_counter() - begun).items():
                     headers[name] = f"{1000 * seconds:.2f}"
             await send(message)
 
+        span = self._tracer.begin(scope["method"], headers) if self._tracer else None
         try:
             await self._app(scope, receive, complete)
         except Exception as error:
-            _log(error, request_id, scope)
+            _log_error(error, request_id, scope)
             if started:
                 raise
             await error_answer(error, scope["path"])(scope, receive, complete)
+        finally:
+            total, route = time.perf_counter() - begun, _route(scope)
+            self._metrics.requests.labels(route, str(status)).inc()
+            self._metrics.request_seconds.labels(route).observe(total)
+            timings = state.get(TIMINGS) or Timings()
+            if span is not None:
+                span.end(route, status, request_id, timings)
+            _log_answer(scope, route, status, request_id, timings, total)
 
 
 def _request_id(headers: Headers) -> str:
@@ -65,7 +84,7 @@ def _request_id(headers: Headers) -> str:
 
 def _times(timings: Timings | None, total: float) -> dict[str, float]:
     """Name the times, in seconds; 0 for what a request never came to."""
-    spent = timings or Timings(0.0, 0.0, 0.0)
+    spent = timings or Timings()
     return {
         "x-total-time": total,
         "x-tokenization-time": spent.tokenization,
@@ -74,7 +93,34 @@ def _times(timings: Timings | None, total: float) -> dict[str, float]:
     }
 
 
-def _log(error: Exception, request_id: str, scope: Scope) -> None:
+def _route(scope: Scope) -> str:
+    """Name the route that a request came to, as it was declared: paths are clients' own, and without end."""
+    route: Any = scope.get("route")
+    return str(getattr(route, "path", _NO_ROUTE))
+
+
+def _log_answer(scope: Scope, route: str, status: int, request_id: str, timings: Timings, total: float) -> None:
+    """Log a request by its measures alone; texts, keys and unknown paths stay out of it."""
+    if route in _QUIET and status < 400:
+        return
+    measures = {
+        "request_id": request_id,
+        "method": scope["method"],
+        "route": route,
+        "status": status,
+        "total_ms": round(1000 * total, 1),
+        "queue_ms": round(1000 * timings.queue, 1),
+        "tokenization_ms": round(1000 * timings.tokenization, 1),
+        "inference_ms": round(1000 * timings.inference, 1),
+    }
+    _logger.info("%s %s %s in %s ms, request %s", scope["method"], route, status, measures["total_ms"], request_id,
+                 extra=measures)  # fmt: skip
+
+
+def _log_error(error: Exception, request_id: str, scope: Scope) -> None:
     """Log where an error came from, without its message, which may quote a document."""
     frames = "".join(traceback.format_tb(error.__traceback__, limit=-_FRAMES))
-    _logger.error("request %s: %s %s: %s\n%s", request_id, scope["method"], scope["path"], type(error).__name__, frames)
+    _logger.error(
+        "request %s: %s %s: %s\n%s", request_id, scope["method"], _route(scope), type(error).__name__, frames,
+        extra={"request_id": request_id},
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The device thread: takes the plans of whatever requests are waiting, and runs them together.
+"""The device thread: takes sequences of whatever requests are waiting, and reads them together.
 
 Knows nothing of HTTP. Whoever waits always gets an answer.
 """
@@ -6,189 +6,247 @@ Knows nothing of HTTP. Whoever waits always gets an answer.
 import asyncio
 import itertools
 import logging
+import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import partial
+from typing import Final, TypeVar
 
-from late_chunking.embedder import Outcome
+from late_chunking import LateChunker
+from late_chunking.encoding.reader import Results
 from late_chunking.plans import Plan
-from server.errors import BackendError, NotReady
+from server.errors import BackendError, NotReady, Overloaded
+from server.jobs import Item, Job
+from server.metrics import Metrics
 
-Run: TypeAlias = Callable[[Sequence[Plan]], Iterator[Outcome]]
+Result = TypeVar("Result")
+
+_LONGEST_RETRY: Final = 60
+_SMOOTHING: Final = 0.2  # share of the last batch in what is expected of the next
 
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """Where a request's time went, in seconds.
-
-    Attributes:
-        tokenization: cutting and tokenizing.
-        queue: waiting for a thread to tokenize it, and for the device.
-        inference: from the start of its round on the device to its last document.
-    """
-
-    tokenization: float
-    queue: float
-    inference: float
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """What became of one request's plans.
-
-    Attributes:
-        outcomes: one a plan, in order.
-        queue: seconds before the device began.
-        inference: seconds from there on.
-    """
-
-    outcomes: tuple[Outcome, ...]
-    queue: float
-    inference: float
-
-
-@dataclass(slots=True, eq=False)
-class _Job:
-    """One request's plans, and the future that its handler awaits."""
-
-    plans: Sequence[Plan]
-    future: "asyncio.Future[Completed]"
-    submitted: float = field(default_factory=time.perf_counter)
-    tokens: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Count what the encoder will read."""
-        self.tokens = sum(len(sequence) for plan in self.plans for sequence in plan.sequences)
-
-    def resolve(self, result: Completed | Exception) -> None:
-        """Hand the result to the handler's event loop. May be called from any thread, and twice: the first counts."""
-        try:
-            self.future.get_loop().call_soon_threadsafe(self._settle, result)
-        except RuntimeError:
-            # The loop is closed, and with it whoever awaited this.
-            _logger.warning("a result came after its event loop was closed")
-
-    def _settle(self, result: Completed | Exception) -> None:
-        """Settle the future, unless its handler has left or it was settled before."""
-        if self.future.done():
-            return
-        if isinstance(result, Completed):
-            self.future.set_result(result)
-        else:
-            self.future.set_exception(result)
-
-
 class Scheduler:
-    """Batches across requests on one thread."""
+    """Batches across requests on one thread.
 
-    def __init__(self, run: Run, batch_tokens: int) -> None:
+    Every batch is filled to the encoder's budget: urgent jobs first, then always from the job that
+    has had least so far, so that one with a thousand documents does not keep one with a single
+    document waiting. What is out on the device is staged one batch ahead where the device allows.
+    """
+
+    def __init__(
+        self, chunker: LateChunker, max_queued_tokens: int, metrics: Metrics, on_death: Callable[[], None]
+    ) -> None:
         """Make a scheduler; `start` begins its thread.
 
         Args:
-            run: embeds plans, in order, as `LateChunker.run` does.
-            batch_tokens: a round takes its first request whole, and of those behind it about
-                as many tokens as this. So a round is never so long that latecomers starve.
+            chunker: the model.
+            max_queued_tokens: tokens that may wait; a job beyond is refused, unless it is alone.
+            metrics: is told of batches.
+            on_death: called if the thread ends by itself.
         """
-        self._run = run
-        self._batch_tokens = batch_tokens
-        self._waiting: deque[_Job] = deque()
-        self._running: list[_Job] = []
+        self._chunker = chunker
+        self._max_queued_tokens = max_queued_tokens
+        self._metrics = metrics
+        self._on_death = on_death
+        self._jobs: list[Job] = []
         self._condition = threading.Condition()
         self._closed = False
+        self._warm = False
+        self._out: list[list[Item]] = []
+        self._asked: float | None = None  # since when the device owes an answer
+        self._pace = 0.0  # tokens a second
+        self._splits = 0
         self._thread = threading.Thread(target=self._work, name="device", daemon=True)
 
     @property
     def alive(self) -> bool:
-        """Whether plans that are submitted now will be run."""
+        """Whether plans that are submitted now will be read."""
         return self._thread.is_alive() and not self._closed
+
+    @property
+    def warm(self) -> bool:
+        """Whether the device has read something."""
+        return self._warm
+
+    @property
+    def overdue(self) -> float:
+        """For how many seconds the device has owed an answer."""
+        asked = self._asked
+        return 0.0 if asked is None else time.perf_counter() - asked
+
+    @property
+    def queued_tokens(self) -> int:
+        """Tokens that wait, or are being read."""
+        with self._condition:
+            return sum(job.tokens for job in self._jobs)
 
     def start(self) -> None:
         """Start the device thread."""
         self._thread.start()
 
     async def stop(self) -> None:
-        """End the thread after its present round; what still waits fails as not ready."""
+        """End the thread after what is out on the device; whoever still waits fails as not ready."""
         with self._condition:
             self._closed = True
             self._condition.notify()
         await asyncio.to_thread(self._thread.join)
 
-    async def embed(self, plans: Sequence[Plan]) -> Completed:
-        """Wait until plans have been run. If the caller is cancelled before they begin, they are skipped.
+    def check_room(self, more: int = 0) -> None:
+        """Pass if so many more tokens may wait.
 
         Raises:
-            BackendError: if the round they were in failed.
+            Overloaded: if not, with the time after which there may be room.
+        """
+        queued = self.queued_tokens
+        if queued and queued + more > self._max_queued_tokens:
+            self._metrics.rejected.labels("queued_tokens").inc()
+            raise Overloaded(
+                f"{queued} tokens are waiting; {more} more are over max_queued_tokens, {self._max_queued_tokens}",
+                retry_after=self._patience(queued),
+            )
+
+    def submit(self, plans: Sequence[Plan], *, urgent: bool = False) -> Job:
+        """Queue plans; to be called on the event loop that awaits their outcomes.
+
+        Raises:
+            Overloaded: if too many tokens are waiting.
             NotReady: if there is no device thread.
         """
-        job = _Job(plans, asyncio.get_running_loop().create_future())
+        job = Job(plans, urgent, self._chunker.planner, self._chunker.finish)
+        self.check_room(job.tokens)
         with self._condition:
             if not self.alive:
                 raise NotReady("the device thread is not running")
-            self._waiting.append(job)
+            # It has had as much as the one that has had least: no credit for having come late.
+            job.served = min((other.served for other in self._jobs), default=0.0)
+            self._jobs.append(job)
             self._condition.notify()
-        return await job.future
+        return job
+
+    def _patience(self, queued: int) -> int:
+        """Say after how many seconds so many tokens may have been read."""
+        return min(_LONGEST_RETRY, max(1, math.ceil(queued / self._pace))) if self._pace else 1
 
     def _work(self) -> None:
-        """Run rounds until closed."""
+        """Read until closed."""
         try:
-            while jobs := self._next_round():
-                self._run_round(jobs)
+            self._chunker.warm_up()
+            self._warm = True
+            while not self._closed:
+                try:
+                    for batch, results in self._chunker.reader.read_all(self._batches()):
+                        self._take_in(batch, results)
+                except Exception:
+                    _logger.exception("a batch failed on the device")
+                    self._read_apart()
         finally:
             # Also where something that is no Exception ends the thread: nobody waits for ever.
             with self._condition:
-                self._closed = True
-                left = [*self._running, *self._waiting]
-                self._waiting.clear()
+                died, self._closed = not self._closed, True
+                left, self._jobs = self._jobs, []
             for job in left:
-                job.resolve(NotReady("the device thread has ended"))
+                job.fail(NotReady("the device thread has ended"))
+            if died:
+                _logger.critical("the device thread has ended")
+                self._on_death()
 
-    def _next_round(self) -> list[_Job]:
-        """Wait for requests, and take those of the next round. None are left once closed."""
-        with self._condition:
-            while not self._closed:
-                if jobs := self._take():
-                    return jobs
-                self._condition.wait()
-        return []
+    def _batches(self) -> Iterator[list[Item]]:
+        """Give batches as long as the scheduler is open, waiting where there is nothing to read.
 
-    def _take(self) -> list[_Job]:
-        """Take waiting requests, in order, but those whose client has left."""
-        jobs: list[_Job] = []
-        tokens = 0
-        while self._waiting:
-            job = self._waiting[0]
-            if not job.future.cancelled():
-                if jobs and tokens + job.tokens > self._batch_tokens:
-                    break
-                tokens += job.tokens if jobs else 0
-                jobs.append(job)
-            self._waiting.popleft()
-        return jobs
-
-    def _run_round(self, jobs: list[_Job]) -> None:
-        """Run the plans of several requests, and answer each as soon as its last document is done."""
-        self._running = jobs
-        left = list(jobs)
-        begun = time.perf_counter()
-        try:
-            outcomes = iter(self._run([plan for job in jobs for plan in job.plans]))
-            for job in jobs:
-                own = tuple(itertools.islice(outcomes, len(job.plans)))
-                if len(own) != len(job.plans):
-                    raise BackendError(f"the encoder gave {len(own)} outcomes for {len(job.plans)} documents")
-                job.resolve(Completed(own, begun - job.submitted, time.perf_counter() - begun))
-                left.remove(job)
-        except Exception as error:
-            _logger.exception("a round of %d requests failed on the device", len(jobs))
-            if len(jobs) == 1:
-                jobs[0].resolve(BackendError(f"the encoder failed: {type(error).__name__}"))
+        An empty one asks for the results of all that is out: more may come of those.
+        """
+        while not self._closed:
+            if batch := self._fill():
+                self._out.append(batch)
+                self._asked = self._asked or time.perf_counter()
+                yield batch
+            elif self._out:
+                yield []
             else:
-                # One of them may be to blame; the others need not share its fate.
-                for job in left:
-                    self._run_round([job])
-        self._running = []
+                with self._condition:
+                    if not self._jobs and not self._closed:
+                        self._condition.wait()
+
+    def _fill(self) -> list[Item]:
+        """Take sequences for one batch."""
+        with self._condition:
+            self._jobs = [job for job in self._jobs if not job.over]
+            ready = list(self._jobs)
+        batch: list[Item] = []
+        spent = 0.0
+        while ready:
+            job = min(ready, key=lambda job: (not job.urgent, job.served))
+            pending = _guarded(job, job.next)
+            if pending is None:
+                ready.remove(job)
+                continue
+            price = self._chunker.cost(pending.sequence)
+            if batch and spent + price > self._chunker.batch_tokens:
+                job.hold_back(pending)
+                break
+            batch.append(Item(pending, job))
+            spent += price
+            job.served += price
+            job.out += 1
+            job.begun = job.begun or time.perf_counter()
+        return batch
+
+    def _take_in(self, batch: Sequence[Item], results: Results) -> None:
+        """Hand results to their jobs."""
+        if not batch:
+            return
+        self._out.pop(0)
+        now = time.perf_counter()
+        taken, self._asked = now - (self._asked or now), now if self._out else None
+        tokens = sum(len(item.sequence) for item in batch)
+        self._pace += (tokens / max(taken, 1e-6) - self._pace) * (_SMOOTHING if self._pace else 1.0)
+        self._hand_over(batch, results)
+        jobs = len({id(item.pending.document) for item in batch})
+        self._metrics.batch(tokens, jobs, taken, self._chunker.reader.splits - self._splits)
+        self._splits = self._chunker.reader.splits
+
+    def _hand_over(self, batch: Sequence[Item], results: Results) -> None:
+        """Add results to their jobs, and let those deliver what is done."""
+        for item, result in zip(batch, results, strict=True):
+            _guarded(item.job, partial(item.job.add, item.pending, result))
+            item.job.tokens -= len(item.sequence)
+        for job in {id(item.job): item.job for item in batch}.values():
+            _guarded(job, job.deliver)
+
+    def _read_apart(self) -> None:
+        """Read what was out once more, job by job: one of them may be to blame, and fails alone.
+
+        Raises:
+            Exception: if the device does not even read a single word: it is lost, and the thread with it.
+        """
+        out = sorted(itertools.chain.from_iterable(self._out), key=lambda item: id(item.job))
+        self._out, self._asked = [], None
+        failed = False
+        for _, group in itertools.groupby(out, key=lambda item: id(item.job)):
+            items = list(group)
+            try:
+                self._hand_over(items, self._chunker.reader.read([item.sequence for item in items]))
+            except Exception as error:
+                failed = True
+                _logger.exception("a request failed on the device")
+                items[0].job.fail(_backend_error(error))
+        if failed:
+            self._chunker.reader.read(next(self._chunker.plan_texts(["ready"])).sequences)
+
+
+def _guarded(job: Job, step: Callable[[], Result]) -> Result | None:
+    """Do something for a job; what goes wrong there fails that job alone."""
+    try:
+        return step()
+    except Exception as error:
+        _logger.exception("a request failed")
+        job.fail(_backend_error(error))
+        return None
+
+
+def _backend_error(error: Exception) -> BackendError:
+    """Say that the encoder failed, without the error's words, which may hold anything."""
+    return BackendError(f"the encoder failed: {type(error).__name__}")

@@ -1,83 +1,85 @@
-"""From the plans of a request to its outcomes: admission, threads that tokenize, the device."""
+"""What the routes share: one model, one device thread, a few threads that tokenize."""
 
-import asyncio
+import gc
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any, TypeVar
 
 import numpy as np
 from starlette.requests import Request
 
-from late_chunking import Document, FailedDocument, LateChunker
-from late_chunking.embedder import Outcome
+from late_chunking import Document, LateChunker
 from late_chunking.errors import EmptyInput, InvalidParameter
 from late_chunking.plans import Plan
 from late_chunking.request import Request as EmbeddingRequest
 from late_chunking.vectors import shortened
 from late_chunking.writer import ContextWriter
-from server.errors import BackendError, ClientGone, NotReady, Overloaded, RequestError, TooManyDocuments, UnknownModel
-from server.exchange import TIMINGS
-from server.scheduler import Scheduler, Timings
+from server.errors import NotReady, TooManyDocuments, UnknownModel
+from server.life import Life
+from server.metrics import Metrics
+from server.scheduler import Scheduler
 from server.settings import ServerSettings
-
-Result = TypeVar("Result")
+from server.work import Work
 
 
 class Service:
-    """What the routes share: one model, one device thread, a few threads that tokenize.
+    """The parts of a server, and the checks that its routes share.
 
     Attributes:
         settings: how the service is run.
         chunker: the model.
+        life: where the process stands.
+        metrics: what Prometheus is told.
         info: what was found in the model's folder.
         writer: writes the contexts of chunks, if an endpoint is set for that.
         started: when, in seconds since 1970.
     """
 
-    def __init__(self, settings: ServerSettings, chunker: LateChunker) -> None:
+    def __init__(self, settings: ServerSettings, chunker: LateChunker, life: Life, metrics: Metrics) -> None:
         """Put the parts together; `start` begins the threads."""
         self.settings = settings
         self.chunker = chunker
+        self.life = life
+        self.metrics = metrics
         self.info = chunker.info()
         self.started = int(time.time())
         self.writer = settings.context_writer()
-        self._scheduler = Scheduler(chunker.run, chunker.batch_tokens)
+        self._scheduler = Scheduler(chunker, settings.max_queued_tokens, metrics, life.die)
         self._pool = ThreadPoolExecutor(settings.tokenization_workers, thread_name_prefix="tokenization")
-        self._admitted = 0
-        self._touched = False
+        metrics.watch("lc_queue_tokens", "Tokens that wait, or are being read.", lambda: self._scheduler.queued_tokens)
+        metrics.watch("lc_requests_in_work", "Requests in work.", lambda: life.in_work)
 
-    async def start(self) -> None:
-        """Start the device thread, and touch the device so that the first request finds it warm."""
+    def start(self) -> None:
+        """Start the device thread, which first reads a full batch, so that the first request finds it warm."""
+        gc.freeze()  # what is loaded stays, and need not be looked through again and again
         self._scheduler.start()
-        try:
-            await self.check_ready()
-        except RequestError:
-            # Said by /readyz, which tries again; a server that serves nothing but its state is
-            # easier to examine than one that has ended. The scheduler has logged why.
-            return
 
     async def stop(self) -> None:
         """End the threads; requests that still wait fail as not ready."""
         await self._scheduler.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def check_ready(self) -> None:
-        """Pass if the device has embedded something and its thread is alive.
+    def work(self, request: Request) -> Work:
+        """Begin the work for a request."""
+        return Work(request, self._scheduler, self._pool, self.metrics, self.settings.request_timeout)
+
+    def check_ready(self) -> None:
+        """Pass if requests sent now will be worked on.
 
         Raises:
-            NotReady: if not.
-            BackendError: if the device fails on a short text.
+            NotReady: if not, saying why.
         """
-        if not self._touched:
-            plans = self.chunker.plan_texts(["ready"])
-            completed = await self._scheduler.embed(plans)
-            self._touched = not any(isinstance(outcome, FailedDocument) for outcome in completed.outcomes)
-        if not self._touched:
-            raise NotReady("the device does not embed")
+        if self.life.draining:
+            raise NotReady("the server is stopping")
         if not self._scheduler.alive:
             raise NotReady("the device thread is not running")
+        if not self._scheduler.warm:
+            raise NotReady("the device has not read anything yet")
+        if self._scheduler.overdue > self.settings.ready_timeout:
+            raise NotReady(
+                f"the device has owed an answer for {self._scheduler.overdue:.0f} s, more than ready_timeout, "
+                f"{self.settings.ready_timeout:g} s"
+            )
 
     def check_model(self, name: str | None) -> None:
         """Pass if a request asks for the model that is served, or for none.
@@ -114,18 +116,6 @@ class Service:
             raise InvalidParameter("written_context: this server has no language model; it is started with CONTEXT_URL")
         return self.writer
 
-    def check_pooled(self, tokens: int) -> None:
-        """Pass if the chunks of a request hold no more tokens in all than it may ask for.
-
-        Raises:
-            InvalidParameter: if they do: large overlaps multiply the work.
-        """
-        limit = 4 * self.chunker.settings.max_pooled_tokens
-        if tokens > limit:
-            raise InvalidParameter(
-                f"the request's chunks hold more than {limit} tokens in all; let them overlap less, or send fewer"
-            )
-
     def check_dimensions(self, dimensions: int | None) -> None:
         """Pass if vectors can be shortened so, before they are made.
 
@@ -134,108 +124,25 @@ class Service:
         """
         shortened(np.zeros((0, self.info.dimensions), dtype=np.float32), dimensions)
 
-    def plan(self, documents: Sequence[Document], asked: EmbeddingRequest) -> list[Plan]:
-        """Plan all documents of a request. For a thread that tokenizes.
+    def plans(self, documents: Iterable[Document], asked: EmbeddingRequest) -> Iterator[Plan]:
+        """Plan the documents of a request, one after the other. For a thread that tokenizes.
 
         Raises:
             InvalidInput: naming the document, if one is to blame.
         """
-        plans: list[Plan] = []
+        limit = 4 * self.chunker.settings.max_pooled_tokens
         pooled = 0
         for index, document in enumerate(documents):
-            plans.append(self.chunker.planner.plan(document, asked, index))
-            pooled += int(plans[-1].pooled.sum())
-            self.check_pooled(pooled)
-        return plans
-
-    async def embed(self, request: Request, plan: Callable[[], Sequence[Plan]]) -> tuple[Outcome, ...]:
-        """Plan and run the documents of one request.
-
-        Args:
-            request: gets the times; if its client leaves, the work is given up.
-            plan: makes all plans of the request; runs on a thread of its own.
-
-        Returns:
-            An outcome a plan, in order.
-
-        Raises:
-            InvalidInput: what `plan` raises; nothing has been run then.
-            Overloaded: at once, if too many requests are in work.
-            BackendError: if the device fails.
-            NotReady: if there is no device thread.
-            ClientGone: if the client has left.
-        """
-        with self._admission():
-            return await _unless_gone(request, self._embed(request, plan))
-
-    async def prepare(self, work: Callable[[], Result]) -> Result:
-        """Do work on a thread that tokenizes, counted as a request in work.
-
-        Raises:
-            InvalidInput: what `work` raises.
-            Overloaded: at once, if too many requests are in work.
-        """
-        with self._admission():
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-
-    async def _embed(self, request: Request, plan: Callable[[], Sequence[Plan]]) -> tuple[Outcome, ...]:
-        """Plan, run, and note the times."""
-        arrived = time.perf_counter()
-        begun, ended, plans = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, plan)
-        try:
-            completed = await self._scheduler.embed(plans)
-        except BackendError:
-            # The device may be gone for good: whoever asks whether it is ready asks it again.
-            self._touched = False
-            raise
-        timings = Timings(ended - begun, begun - arrived + completed.queue, completed.inference)
-        setattr(request.state, TIMINGS, timings)
-        return completed.outcomes
-
-    @contextmanager
-    def _admission(self) -> Iterator[None]:
-        """Count a request as in work."""
-        limit = self.settings.max_concurrent_requests
-        if self._admitted >= limit:
-            raise Overloaded(f"{self._admitted} requests are in work, as many as max_concurrent_requests, {limit}")
-        self._admitted += 1
-        try:
-            yield
-        finally:
-            self._admitted -= 1
+            plan = self.chunker.planner.plan(document, asked, index)
+            pooled += int(plan.pooled.sum())
+            if pooled > limit:
+                raise InvalidParameter(
+                    f"the request's chunks hold more than {limit} tokens in all; let them overlap less, or send fewer"
+                )
+            yield plan
 
 
 def service_of(request: Request) -> Service:
     """Give the service of the application that a request was sent to."""
     service: Service = request.app.state.service
     return service
-
-
-def _timed(plan: Callable[[], Sequence[Plan]]) -> tuple[float, float, Sequence[Plan]]:
-    """Plan, and say when that began and ended."""
-    begun = time.perf_counter()
-    plans = plan()
-    return begun, time.perf_counter(), plans
-
-
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """Await work, but cancel it once the client has closed the connection.
-
-    The server tells a handler of that only if it is asked.
-    """
-    working = asyncio.ensure_future(work)
-    watching = asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        raise ClientGone("the client closed the connection")
-    finally:
-        working.cancel()
-        watching.cancel()
-
-
-async def _gone(request: Request) -> None:
-    """Return once the client has closed the connection."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

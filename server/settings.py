@@ -49,12 +49,23 @@ class ServerSettings(BaseSettings):
         query_prompt: put before queries, instead of the model's own prompt.
         document_prompt: put before documents, instead of the model's own prompt.
         max_batch_tokens: tokens the encoder reads in one batch; by default what suits the device.
+        compile: compile the network's layers at the start; meant for GPUs.
         max_concurrent_requests: requests in work at once; more are answered 429.
+        max_queued_tokens: tokens that may wait for the device; requests beyond are answered 429.
         max_client_batch_size: documents or inputs in one request; more are answered 413.
         max_document_tokens: a longer document is refused.
         payload_limit: bytes of a request's body; more are answered 413.
         tokenization_workers: threads that cut and tokenize ahead of the device.
-        api_key: if set, every route but the health checks asks for it as a bearer token.
+        request_timeout: seconds that a request may take, and its body to arrive; then it is answered 503.
+        ready_timeout: seconds that the device may owe an answer before the server calls itself not ready.
+        drain_timeout: seconds that requests in work may take to end once the server is told to stop.
+        api_key: if set, every route but the health checks asks for it as a bearer token; several,
+            with commas between them.
+        api_key_file: a file with such a key a line.
+        cors_allow_origin: origins whose pages may call the server, with commas between them; ``*`` for
+            any. By default none may.
+        json_output: log lines of JSON.
+        otlp_endpoint: where traces are sent, by OTLP over HTTP, such as ``http://collector:4318``.
         hostname: address to listen on.
         port: port to listen on.
         served_model_name: the model's name in requests and answers; by default `model_id`.
@@ -78,12 +89,21 @@ class ServerSettings(BaseSettings):
     query_prompt: str | None = None
     document_prompt: str | None = None
     max_batch_tokens: int | None = Field(default=None, ge=1)
+    compile: bool = False
     max_concurrent_requests: int = Field(default=512, ge=1)
+    max_queued_tokens: int = Field(default=1_048_576, ge=1)
     max_client_batch_size: int = Field(default=256, ge=1)
     max_document_tokens: int = Field(default=131_072, ge=1)
     payload_limit: int = Field(default=64_000_000, ge=1)
     tokenization_workers: int = Field(default=2, ge=1)
+    request_timeout: float = Field(default=300.0, gt=0)
+    ready_timeout: float = Field(default=60.0, gt=0)
+    drain_timeout: float = Field(default=60.0, ge=0)
     api_key: SecretStr | None = Field(default=None, min_length=1)
+    api_key_file: Path | None = None
+    cors_allow_origin: str | None = Field(default=None, min_length=1)
+    json_output: bool = False
+    otlp_endpoint: str | None = Field(default=None, min_length=1)
     # Only this machine, unless asked: without a key, 0.0.0.0 would lend the model to the whole
     # network of whoever tries the server on a laptop. A container sets HOSTNAME=0.0.0.0.
     hostname: str = Field(default="127.0.0.1", min_length=1)
@@ -126,6 +146,29 @@ class ServerSettings(BaseSettings):
         """The model's name in requests and answers."""
         return self.served_model_name or self.model_id
 
+    def api_keys(self) -> list[str]:
+        """Read the keys that the server asks for; none if it asks for none.
+
+        Raises:
+            InvalidParameter: if their file cannot be read, or holds none.
+        """
+        keys = [] if self.api_key is None else self.api_key.get_secret_value().split(",")
+        if self.api_key_file is not None:
+            try:
+                lines = self.api_key_file.read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "it is not UTF-8"
+                raise InvalidParameter(f"api_key_file {str(self.api_key_file)!r}: {reason}") from error
+            keys += lines
+            if not any(line.strip() for line in lines):
+                raise InvalidParameter(f"api_key_file {str(self.api_key_file)!r} holds no key")
+        return [key.strip() for key in keys if key.strip()]
+
+    @property
+    def cors_origins(self) -> list[str]:
+        """Origins whose pages may call the server."""
+        return [origin.strip() for origin in (self.cors_allow_origin or "").split(",") if origin.strip()]
+
     def library(self) -> Settings:
         """Give the library's part of these settings.
 
@@ -143,6 +186,7 @@ class ServerSettings(BaseSettings):
             dtype=self.dtype,
             max_document_tokens=self.max_document_tokens,
             max_batch_tokens=self.max_batch_tokens,
+            compile=self.compile,
         )
 
     def context_writer(self) -> ContextWriter | None:

@@ -23,17 +23,19 @@ Item = TypeVar("Item", bound=HoldsSequence)
 Results: TypeAlias = list[Sums | DeviceError]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reader:
     """Reads batches of sequences.
 
     Attributes:
         encoder: gives token vectors.
         staging: the way to the encoder's device and back.
+        splits: how often a batch was halved because memory ran out.
     """
 
     encoder: Encoder
     staging: Staging
+    splits: int = 0
 
     def read_all(self, batches: Iterable[Sequence[Item]]) -> Iterator[tuple[Sequence[Item], Results]]:
         """Read batches in order; where the device works by itself, the next one is sent before the last is back.
@@ -80,6 +82,7 @@ class Reader:
         if len(sequences) == 1:
             said = f"one sequence of {len(sequences[0])} tokens does not fit {self.staging.device}'s memory"
             return lambda: [OutOfDeviceMemory(said)]
+        self.splits += 1
         half = len(sequences) // 2
         results = [*self.read(sequences[:half]), *self.read(sequences[half:])]
         return lambda: results

@@ -4,7 +4,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from server.routes import boundaries, chunks, embeddings, health, info
+from server.routes import boundaries, chunks, embeddings, health, info, metrics
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     chunks.router,
@@ -12,4 +12,5 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     embeddings.router,
     info.router,
     health.router,
+    metrics.router,
 )

@@ -1,5 +1,6 @@
 """OpenAI's shape: POST /v1/embeddings and GET /v1/models."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -32,14 +33,21 @@ async def embeddings(
     service.check_model(body.model)
     service.check_count(len(texts), "input")
     service.check_dimensions(body.dimensions)
-    outcomes = await service.embed(request, lambda: service.chunker.plan_texts(texts, input_type=body.input_type))
-    embedded = [_embedded(outcome) for outcome in outcomes]
+    async with service.work(request) as work:
+        plans = await work.plan(lambda: service.chunker.plan_texts(texts, input_type=body.input_type))
+        work.submit(plans, urgent=body.input_type == "query")
+        embedded = [_embedded(outcome) for outcome in await work.all_outcomes()]
+        return await work.write(lambda: _answer(embedded, body, service.settings.model_name))
+
+
+def _answer(embedded: Sequence[EmbeddedDocument], body: EmbeddingsRequest, model: str) -> JsonAnswer:
+    """Write the answer."""
     tokens = sum(text.token_count for text in embedded)
     vectors = [shortened(text.vectors, body.dimensions)[0] for text in embedded]  # N × [D]
     return JsonAnswer(
         {
             "object": "list",
-            "model": service.settings.model_name,
+            "model": model,
             "data": [
                 {"object": "embedding", "index": index, "embedding": encoded(vector, body.encoding_format)}
                 for index, vector in enumerate(vectors)

@@ -19,8 +19,8 @@ async def healthz() -> JsonAnswer:
     return JsonAnswer({"status": "ok"})
 
 
-@router.get("/readyz", response_model=Health, responses=error_responses(NATIVE, 500, 503), summary="Ready")
+@router.get("/readyz", response_model=Health, responses=error_responses(NATIVE, 503), summary="Ready")
 async def readyz(service: Annotated[Service, Depends(service_of)]) -> JsonAnswer:
-    """Answer 200 once the device has embedded something, and as long as its thread is alive."""
-    await service.check_ready()
+    """Answer 200 once the device has read something, as long as it answers, and until the server is to stop."""
+    service.check_ready()
     return JsonAnswer({"status": "ready"})

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from server.offsets import OffsetUnit
 from server.schemas.chunks import REQUEST_EXAMPLES, Chunking, ChunkRecord, DocumentIn, FailedOut
 from server.schemas.fields import InputType, RequestBody
 
@@ -17,6 +18,9 @@ class BoundariesRequest(RequestBody):
     model: str | None = Field(default=None, description="If given, it must be the model that is served.")
     chunking: Chunking | None = Field(
         default=None, description="A strategy, or several; by default `recursive` with the model's default size."
+    )
+    offset_unit: OffsetUnit = Field(
+        default="codepoint", description="What spans count: `utf16` units are JavaScript's."
     )
     input_type: InputType | None = Field(
         default="document", description="Which prompt would go before the text: its last token may join the first."

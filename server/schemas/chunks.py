@@ -8,6 +8,7 @@ from pydantic.config import JsonDict, JsonValue
 from pydantic_core import PydanticCustomError
 
 from late_chunking.request import DEFAULT_BLEND_WEIGHT
+from server.offsets import OffsetUnit
 from server.schemas.fields import Dimensions, Embedding, EncodingFormat, InputType, RequestBody, one_or_several
 
 Mode: TypeAlias = Literal["late", "naive", "blend", "contextual"]
@@ -143,7 +144,10 @@ class ChunksRequest(RequestBody):
     dimensions: Dimensions = None
     encoding_format: EncodingFormat = "float"
     output_dtype: Literal["float"] = "float"
-    offset_unit: Literal["codepoint"] = "codepoint"
+    offset_unit: OffsetUnit = Field(
+        default="codepoint",
+        description="What spans count, in the request and in the answer: `utf16` units are JavaScript's.",
+    )
     include_text: bool = Field(default=True, description="Without it, `text` and `content` are null.")
     on_overflow: OnOverflow = Field(
         default="window", description="Read a document beyond the model's window in windows, or refuse it."

@@ -1,92 +1,111 @@
-"""Stand-ins for a chunker: the real one, with something put between it and the server."""
+"""Stand-ins for a chunker: the real one, with something put between its encoder and the server."""
 
+import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from late_chunking import FailedDocument, LateChunker
+from late_chunking import LateChunker
+from late_chunking.encoding.reader import Reader, Results
+from late_chunking.errors import DeviceError
 
-
-class Wrapped:
-    """Behaves as the chunker it wraps."""
-
-    def __init__(self, chunker: LateChunker) -> None:
-        self._chunker = chunker
-
-    def __getattr__(self, name):
-        return getattr(self._chunker, name)
+FAULT = "FAULT"
 
 
-class Gated(Wrapped):
-    """Runs nothing while its gate is closed, and notes the documents of each round."""
+def text_of(item) -> str:
+    """The text of the document that a sequence on the device belongs to."""
+    return item.pending.document.plan.document.text
 
-    def __init__(self, chunker: LateChunker) -> None:
-        super().__init__(chunker)
-        self.gate = threading.Event()
-        self.gate.set()
+
+class Between(Reader):
+    """Reads as the reader it stands before; subclasses do something around a batch."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader.encoder, reader.staging)
+        self.faulty: set[int] = set()  # sequences of documents that hold the word FAULT
+
+    def before(self, texts: Sequence[str]) -> None:
+        """Called before a batch of sequences of these documents is read."""
+
+    def after(self, texts: Sequence[str], results: Results) -> Results:
+        """Called with what came of it."""
+        return results
+
+    def read_all(self, batches: Iterable[Sequence]) -> Iterator[tuple[Sequence, Results]]:
+        self.texts: list[str] = []
+
+        def watched() -> Iterator[Sequence]:
+            for batch in batches:
+                self.texts = [text_of(item) for item in batch]
+                self.faulty |= {id(item.sequence) for item in batch if FAULT in text_of(item)}
+                if batch:
+                    self.before(self.texts)
+                yield batch
+
+        for batch, results in super().read_all(watched()):
+            yield batch, self.after(self.texts, results)
+
+    def read(self, sequences: Sequence) -> Results:
+        self.again(sequences)
+        return super().read(sequences)
+
+    def again(self, sequences: Sequence) -> None:
+        """Called before sequences are read outside of a batch."""
+
+
+def around(chunker: LateChunker, reader: Between) -> LateChunker:
+    """A chunker with another reader."""
+    other = copy.copy(chunker)
+    other.reader = reader
+    return other
+
+
+class Gate(Between):
+    """Reads nothing while it is closed, and notes the documents of each batch."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader)
+        self.open = threading.Event()
+        self.open.set()
         self.entered = threading.Event()
-        self.rounds: list[list[str]] = []
+        self.batches: list[list[str]] = []
 
-    def run(self, plans) -> Iterator:
-        plans = list(plans)
-        self.rounds.append([plan.document.text for plan in plans])
+    def before(self, texts: Sequence[str]) -> None:
+        self.batches.append(list(texts))
         self.entered.set()
-        assert self.gate.wait(30)
-        return self._chunker.run(plans)
+        assert self.open.wait(30)
 
     def close(self) -> None:
-        """Close the gate, and forget what passed it."""
-        self.gate.clear()
+        """Close it, and forget what has passed."""
+        self.open.clear()
         self.entered.clear()
-        self.rounds.clear()
+        self.batches.clear()
 
 
-class Raising(Wrapped):
-    """Raises `error` in rounds that hold the word FAULT: at once, or after the first outcome."""
+class Raising(Between):
+    """Raises `error` for batches that hold the word FAULT, and, if `lost`, for everything after."""
 
-    def __init__(self, chunker: LateChunker, error: BaseException, *, late: bool = False) -> None:
-        super().__init__(chunker)
-        self._error = error
-        self._late = late
+    def __init__(self, reader: Reader, error: BaseException, *, lost: bool = False) -> None:
+        super().__init__(reader)
+        self.error = error
+        self.lost = lost
+        self.is_lost = False
 
-    def run(self, plans) -> Iterator:
-        plans = list(plans)
-        faulty = any("FAULT" in plan.document.text for plan in plans)
-        if faulty and not self._late:
-            raise self._error
-        for outcome in self._chunker.run(plans):
-            yield outcome
-            if faulty:
-                raise self._error
+    def before(self, texts: Sequence[str]) -> None:
+        if self.is_lost or any(FAULT in text for text in texts):
+            self.is_lost = self.lost
+            raise self.error
 
-
-class Failing(Wrapped):
-    """Documents that hold the word FAULT fail on the device with `error`."""
-
-    def __init__(self, chunker: LateChunker, error: Exception) -> None:
-        super().__init__(chunker)
-        self._error = error
-
-    def run(self, plans) -> Iterator:
-        for outcome in self._chunker.run(plans):
-            faulty = "FAULT" in outcome.document.text
-            yield FailedDocument(outcome.id, outcome.index, self._error) if faulty else outcome
+    def again(self, sequences: Sequence) -> None:
+        if self.is_lost or any(id(sequence) in self.faulty for sequence in sequences):
+            raise self.error
 
 
-class Short(Wrapped):
-    """Loses the last outcome of rounds that hold the word FAULT."""
+class Failing(Between):
+    """Sequences of documents that hold the word FAULT fail on the device with `error`."""
 
-    def run(self, plans) -> Iterator:
-        plans = list(plans)
-        lost = any("FAULT" in plan.document.text for plan in plans)
-        return self._chunker.run(plans[:-1] if lost else plans)
+    def __init__(self, reader: Reader, error: DeviceError) -> None:
+        super().__init__(reader)
+        self.error = error
 
-
-class Lost(Wrapped):
-    """Its device can be lost, for every round, and come back."""
-
-    lost = False
-
-    def run(self, plans) -> Iterator:
-        if self.lost:
-            raise RuntimeError("device lost")
-        return self._chunker.run(plans)
+    def after(self, texts: Sequence[str], results: Results) -> Results:
+        return [self.error if FAULT in text else result for text, result in zip(texts, results, strict=True)]

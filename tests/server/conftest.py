@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import time
 
 import pytest
 from fastapi.testclient import TestClient
@@ -35,10 +36,13 @@ def started():
     """Start servers around other chunkers."""
     clients: list[TestClient] = []
 
-    def start(chunker, **settings):
+    def start(chunker, *, warm=True, **settings):
         client = TestClient(create_app(ServerSettings(**settings), chunker))
         client.__enter__()
         clients.append(client)
+        while warm and not client.app.state.service._scheduler.warm:
+            assert client.app.state.service._scheduler.alive
+            time.sleep(0.005)
         return client
 
     yield start

@@ -1,7 +1,7 @@
 """POST /v1/boundaries: the chunks of /v1/chunks, without their vectors, and without the device."""
 
 from late_chunking.errors import NonFiniteVector
-from tests.server.chunkers import Failing, Lost
+from tests.server.chunkers import Failing, Gate, around
 
 TEXT = "Berlin is the capital of Germany.\r\n\r\nThe city has 3.8 million people. It grew by 40 %. 🦊"
 BODY = {
@@ -30,15 +30,16 @@ def test_boundaries_are_those_of_chunks(embedded, started):
 
 
 def test_boundaries_need_no_device(embedded, started):
-    chunker = Lost(embedded)
-    client = started(chunker)
-    chunker.lost = True
+    gate = Gate(embedded.reader)
+    client = started(around(embedded, gate))
+    gate.close()
     assert client.post("/v1/boundaries", json=BODY).status_code == 200
+    assert gate.batches == []
 
 
 def test_cuts_by_meaning_use_the_device_and_share_the_request(embedded, started):
-    chunker = Lost(embedded)
-    client = started(chunker)
+    gate = Gate(embedded.reader)
+    client = started(around(embedded, gate))
     text = "The kite flies high. The kite flies low. Bread needs warm flour. Bread needs warm water."
     body = {
         "documents": [{"id": "a", "text": text}, {"id": "b", "text": TEXT, "chunking": {"strategy": "sentences"}}],
@@ -50,13 +51,13 @@ def test_cuts_by_meaning_use_the_device_and_share_the_request(embedded, started)
     whole = client.post("/v1/chunks", json=body).json()["data"]
     for cut, embedding in zip((first, second), whole, strict=True):
         assert [chunk["id"] for chunk in cut["chunks"]] == [chunk["id"] for chunk in embedding["chunks"]]
-    chunker.lost = True
-    assert client.post("/v1/boundaries", json=body).status_code == 500
-    assert client.post("/v1/boundaries", json={**body, "chunking": {"strategy": "words", "size": 3}}).status_code == 200
+    gate.batches.clear()
+    assert client.post("/v1/boundaries", json=body).status_code == 200
+    assert gate.batches == [[text]]
 
 
 def test_a_document_that_fails_on_the_device_takes_its_place(embedded, started):
-    client = started(Failing(embedded, NonFiniteVector("not finite")))
+    client = started(around(embedded, Failing(embedded.reader, NonFiniteVector("not finite"))))
     documents = [{"id": "a", "text": "Fine. Good."}, {"id": "b", "text": "A FAULT. Two."}]
     body = {"documents": documents, "chunking": {"strategy": "semantic"}}
     first, second = client.post("/v1/boundaries", json=body).json()["data"]

@@ -105,7 +105,7 @@ CASES = {
     ),
     "input_type": (with_options(input_type="passage"), 422, "invalid_parameter", "'query' or 'document'"),
     "output_dtype": (with_options(output_dtype="int8"), 422, "invalid_parameter", "output_dtype"),
-    "offset_unit": (with_options(offset_unit="utf16"), 422, "invalid_parameter", "offset_unit"),
+    "offset_unit": (with_options(offset_unit="word"), 422, "invalid_parameter", "offset_unit"),
     "too many dimensions": (with_options(dimensions=385), 422, "invalid_parameter", "from 1 to 384, got 385"),
     "over the window": (
         {"documents": [{"text": "word " * 300}], "on_overflow": "error"},
