@@ -53,6 +53,7 @@ from late_chunking.parquet import write_parquet
 from late_chunking.planning import Planner
 from late_chunking.records import chunk_record, document_record, embedded_record
 from late_chunking.request import DEFAULT_BLEND_WEIGHT, DEFAULT_STRATEGY, Request
+from late_chunking.serving import serve
 from late_chunking.settings import DEFAULT_MODEL
 from late_chunking.sharding import embed_sharded
 
@@ -216,43 +217,7 @@ def info(
         display.print_info(found)
 
 
-@app.command()
-def serve(
-    hostname: Annotated[str | None, typer.Option("--host", help="Address to listen on; HOSTNAME. [127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; PORT. [8080]")] = None,
-    model_id: Annotated[str | None, typer.Option("--model", help="The model; MODEL_ID. [embedded]")] = None,
-    revision: Annotated[str | None, typer.Option(help="Revision on the hub; REVISION.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Type of the weights; DTYPE.")] = None,
-    device: Annotated[str | None, typer.Option(help="A torch device; DEVICE.")] = None,
-    window: Annotated[int | None, typer.Option(help="Tokens read at once; WINDOW.")] = None,
-    query_prompt: Annotated[str | None, typer.Option(help="Put before queries; QUERY_PROMPT.")] = None,
-    document_prompt: Annotated[str | None, typer.Option(help="Put before documents; DOCUMENT_PROMPT.")] = None,
-    served_model_name: Annotated[str | None, typer.Option(help="Name in answers; SERVED_MODEL_NAME.")] = None,
-    api_key: Annotated[str | None, typer.Option(help="Bearer key to ask for; API_KEY.")] = None,
-    max_batch_tokens: Annotated[int | None, typer.Option(help="Tokens a batch; MAX_BATCH_TOKENS.")] = None,
-    max_concurrent_requests: Annotated[
-        int | None, typer.Option(help="More are answered 429; MAX_CONCURRENT_REQUESTS.")
-    ] = None,
-    max_client_batch_size: Annotated[
-        int | None, typer.Option(help="Documents a request; MAX_CLIENT_BATCH_SIZE.")
-    ] = None,
-    max_document_tokens: Annotated[int | None, typer.Option(help="Tokens a document; MAX_DOCUMENT_TOKENS.")] = None,
-    payload_limit: Annotated[int | None, typer.Option(help="Bytes a request; PAYLOAD_LIMIT.")] = None,
-    tokenization_workers: Annotated[int | None, typer.Option(help="Tokenizer threads; TOKENIZATION_WORKERS.")] = None,
-    context_url: Annotated[str | None, typer.Option(help="Endpoint that writes contexts; CONTEXT_URL.")] = None,
-    context_model: Annotated[str | None, typer.Option(help="Its language model; CONTEXT_MODEL.")] = None,
-    context_api_key: Annotated[str | None, typer.Option(help="Its key; CONTEXT_API_KEY.")] = None,
-    context_cache: Annotated[str | None, typer.Option(help="Where they are kept; CONTEXT_CACHE.")] = None,
-) -> None:
-    """Serve the model over HTTP. Every option may also be given as the environment variable named."""
-    given = {name: value for name, value in locals().items() if value is not None}  # named as the settings are
-    require("fastapi", purpose="serving", extra="server")
-    from server.app import serve as run
-    from server.settings import ServerSettings
-
-    run(ServerSettings.of(**given))
-
-
+app.command()(serve)
 app.command()(evaluate)
 
 

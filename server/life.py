@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
@@ -11,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.errors import NotReady, Overloaded, error_answer
 from server.metrics import Metrics
 
+_LAST_SECONDS: Final = 5  # for answers that say that there will be none
 _WORK: Final = "POST"  # what a server is for; all else asks how it is
 
 
@@ -21,13 +23,17 @@ class Life:
         draining: whether it has been told to stop, and takes no new work.
         died: whether it has lost its device, and must end.
         in_work: requests that are being worked on, from their first byte to the last of the answer.
+        give_up: answers whoever still waits, and starts nothing more.
     """
+
+    give_up: Callable[[], None]
 
     def __init__(self) -> None:
         """Begin."""
         self.draining = False
         self.died = False
         self.in_work = 0
+        self.give_up = lambda: None
 
     def die(self) -> None:
         """End the process, soon; may be called from any thread."""
@@ -96,12 +102,13 @@ class Server(uvicorn.Server):
         """Tell, ten times a second, whether to end."""
         ended = await super().on_tick(counter)
         if self._life.died:
-            # Whoever still waits has been answered by the scheduler.
-            self.config.timeout_graceful_shutdown = 1
+            # The scheduler has answered whoever waited.
+            self.config.timeout_graceful_shutdown = _LAST_SECONDS
             return True
         if self._drained_by is not None:
             overdue = time.monotonic() > self._drained_by
             if overdue:
-                self.config.timeout_graceful_shutdown = 1
+                self._life.give_up()
+                self.config.timeout_graceful_shutdown = _LAST_SECONDS
             return ended or overdue or not self._life.in_work
         return ended

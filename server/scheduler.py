@@ -87,11 +87,15 @@ class Scheduler:
         """Start the device thread."""
         self._thread.start()
 
-    async def stop(self) -> None:
-        """End the thread after what is out on the device; whoever still waits fails as not ready."""
+    def close(self) -> None:
+        """Have the thread end after what is out on the device; whoever still waits fails as not ready."""
         with self._condition:
             self._closed = True
             self._condition.notify()
+
+    async def stop(self) -> None:
+        """Close, and wait for the thread's end."""
+        self.close()
         await asyncio.to_thread(self._thread.join)
 
     def check_room(self, more: int = 0) -> None:

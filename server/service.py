@@ -45,6 +45,7 @@ class Service:
         self.started = int(time.time())
         self.writer = settings.context_writer()
         self._scheduler = Scheduler(chunker, settings.max_queued_tokens, metrics, life.die)
+        life.give_up = self._scheduler.close
         self._pool = ThreadPoolExecutor(settings.tokenization_workers, thread_name_prefix="tokenization")
         metrics.watch("lc_queue_tokens", "Tokens that wait, or are being read.", lambda: self._scheduler.queued_tokens)
         metrics.watch("lc_requests_in_work", "Requests in work.", lambda: life.in_work)
