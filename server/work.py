@@ -13,7 +13,7 @@ from late_chunking.documents import EmbeddedDocument, FailedDocument
 from late_chunking.embedder import Outcome
 from late_chunking.errors import NonFiniteVector
 from late_chunking.plans import Plan
-from server.errors import ClientGone, DeadlineExceeded
+from server.errors import ClientGone, DeadlineExceeded, NotReady
 from server.jobs import Job, Timings
 from server.metrics import Metrics
 from server.scheduler import Scheduler
@@ -97,7 +97,11 @@ class Work:
 
     async def _on_thread(self, step: Callable[[], Result]) -> Result:
         """Do something on one of the threads that tokenize."""
-        return await self._bounded(asyncio.get_running_loop().run_in_executor(self._pool, step))
+        try:
+            doing = asyncio.get_running_loop().run_in_executor(self._pool, step)
+        except RuntimeError:  # the threads have been ended
+            raise NotReady("the server is stopping") from None
+        return await self._bounded(doing)
 
     def submit(self, plans: Sequence[Plan], *, urgent: bool = False) -> None:
         """Queue plans for the device.

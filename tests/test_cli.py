@@ -218,7 +218,7 @@ def test_a_file_whose_name_is_not_utf8(file: Path) -> None:
 def test_ended_politely_nothing_half_written_is_left(file: Path) -> None:
     out = file.with_name("v.parquet")
     code = "import sys, os; from late_chunking.cli import main; import late_chunking.parquet as p\n"
-    code += "inner = p._batch\np._batch = lambda *a: (os.kill(os.getpid(), 15), inner(*a))[1]\nmain()"
+    code += "inner = p.chunk_batch\np.chunk_batch = lambda *a: (os.kill(os.getpid(), 15), inner(*a))[1]\nmain()"
     result = subprocess.run([sys.executable, "-c", code, "embed", str(file), "--out", str(out)], check=False)
     assert result.returncode == 128 + 15
     assert not out.exists()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BertConfig, ModernBertConfig
 
-from late_chunking.encoding.packing import Cost, PackedBatch, pack
+from late_chunking.encoding.packing import Cost, PackedBatch, filled_length, pack
 from late_chunking.encoding.pooling import pool_sums
 from late_chunking.encoding.sequences import TokenSequence
 
@@ -73,3 +73,18 @@ def test_the_cost_counts_layers_that_see_everything() -> None:
     assert Cost.of(BertConfig(hidden_size=384)).quadratic == 1 / (6 * 384)
     config = ModernBertConfig(hidden_size=768, num_hidden_layers=22, global_attn_every_n_layers=3)
     assert np.isclose(Cost.of(config).quadratic, 8 / 22 / (6 * 768))
+
+
+@given(st.lists(st.integers(1, 3_000), min_size=1, max_size=4))
+def test_a_batch_is_filled_up_to_a_few_lengths_that_nothing_is_pooled_from(lengths: list[int]) -> None:
+    sequences = [bagged(length, [[0, length - 1]]) for length in lengths]
+    plain, filled = PackedBatch.of(sequences), PackedBatch.of(sequences, filled=True)
+    assert plain.tokens <= filled.tokens <= max(plain.tokens + 15, plain.tokens * 17 / 16)
+    assert filled.ids[: plain.tokens].tolist() == plain.ids.tolist()
+    assert filled.bounds[: len(plain.bounds)] == plain.bounds
+    assert (filled.bags.tolist(), filled.bag_offsets.tolist()) == (plain.bags.tolist(), plain.bag_offsets.tolist())
+    assert filled.positions.tolist() == plain.positions.tolist() + list(range(filled.tokens - plain.tokens))
+
+
+def test_there_are_few_lengths() -> None:
+    assert len({filled_length(tokens) for tokens in range(1, 8_193)}) == 16 * 6

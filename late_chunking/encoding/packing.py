@@ -53,14 +53,19 @@ class PackedBatch:
     bag_places: int
 
     @classmethod
-    def of(cls, sequences: Sequence[TokenSequence], *, pinned: bool = False) -> Self:
+    def of(cls, sequences: Sequence[TokenSequence], *, pinned: bool = False, filled: bool = False) -> Self:
         """Pack at least one sequence, on the host.
 
         Args:
             sequences: the sequences.
             pinned: into memory that a device can copy from by itself.
+            filled: up to one of a few lengths, with a sequence that nothing is pooled from.
         """
         bounds = np.cumsum([0, *map(len, sequences)])  # [N + 1]
+        if filled and (missing := filled_length(int(bounds[-1])) - int(bounds[-1])):
+            nothing = np.zeros(0, dtype=np.int64)
+            filling = TokenSequence(np.repeat(sequences[0].ids[:1], missing), nothing, nothing, nothing)
+            sequences, bounds = [*sequences, filling], np.append(bounds, bounds[-1] + missing)
         bag_sizes = np.array([len(sequence.bags) for sequence in sequences])
         bag_starts = np.cumsum(bag_sizes) - bag_sizes
         parts = [
@@ -108,6 +113,12 @@ class PackedBatch:
     def bag_offsets(self) -> torch.Tensor:
         """Where each bag begins in `bags`, int64 [B]."""
         return self.numbers[2 * self.tokens + len(self.bounds) + self.bag_places :]
+
+
+def filled_length(tokens: int) -> int:
+    """Give the length that a batch is filled up to: at most a sixteenth more, or 15 tokens."""
+    step = max(16, 1 << max(0, (tokens - 1).bit_length() - 5))
+    return -(-tokens // step) * step
 
 
 @dataclass(frozen=True, slots=True)
