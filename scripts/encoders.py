@@ -32,20 +32,23 @@ def rows(quick: bool, times: int) -> Iterator[Row]:
         large = width > SHAPES[0][1]
         longest = 2048 if quick else 8192
         mixed = np.geomspace(300, 1000 if quick else 4000, 4 if quick or large else 8).astype(int)
+        shuffled = np.random.default_rng(0).permutation(mixed).tolist()
         cases = {
-            "long_document": ([longest], 2.0),
-            "mixed_documents": (np.random.default_rng(0).permutation(mixed).tolist(), 3.0),
+            "long_document": ([longest], 1, 2.0),
+            "mixed_documents": (shuffled, len(mixed), 3.0),
         }
-        for name, (lengths, least) in cases.items():
+        if not large:
+            cases["sorted_documents"] = (sorted(shuffled), 2, 0.0)
+        for name, (lengths, rows_a_batch, least) in cases.items():
             sequences = documents(lengths)
             theirs, ours = alternating(
-                [run_stock(stock, sequences, len(sequences)), run_packed(reader, network, sequences, budget)],
+                [run_stock(stock, sequences, rows_a_batch), run_packed(reader, network, sequences, budget)],
                 CPU,
                 1 if large else times,
             )
             shown = (
                 f"ModernBERT {layers} × {width}, documents of {', '.join(map(str, lengths))} tokens: "
-                f"stock {theirs:.2f} s, ours {ours:.2f} s, {theirs / ours:.2f} ×"
+                f"stock, {rows_a_batch} a batch, {theirs:.2f} s, ours {ours:.2f} s, {theirs / ours:.2f} ×"
             )
             yield f"modernbert_{layers}x{width}_{name}", {"value": theirs / ours, "at_least": least}, shown
     yield from pooling(times)

@@ -25,7 +25,7 @@ router = APIRouter(tags=["chunks"], route_class=JsonRoute, dependencies=[Depends
 @router.post(
     "/v1/boundaries",
     response_model=BoundariesAnswer,
-    responses=error_responses(NATIVE, 400, 401, 404, 413, 422, 429, 500, 503),
+    responses=error_responses(NATIVE, 400, 401, 404, 408, 413, 415, 422, 429, 500, 503),
     summary="Chunk documents",
 )
 async def boundaries(

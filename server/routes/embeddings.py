@@ -22,7 +22,7 @@ router = APIRouter(tags=["openai"], route_class=JsonRoute, dependencies=[Depends
 @router.post(
     "/v1/embeddings",
     response_model=EmbeddingsAnswer,
-    responses=error_responses(OPENAI, 400, 401, 404, 413, 429, 500, 503),
+    responses=error_responses(OPENAI, 400, 401, 404, 408, 413, 415, 429, 500, 503),
     summary="Embed texts",
 )
 async def embeddings(

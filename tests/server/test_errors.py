@@ -265,8 +265,8 @@ def test_retries_are_announced_and_unknown_errors_not_quoted():
 def test_openapi_declares_errors_and_examples(client):
     document = client.get("/openapi.json").json()
     chunks, embeddings = document["paths"]["/v1/chunks"]["post"], document["paths"]["/v1/embeddings"]["post"]
-    assert {"200", "400", "401", "404", "413", "422", "429", "500", "503"} <= set(chunks["responses"])
-    assert {"200", "400", "401", "404", "413", "429", "500", "503"} <= set(embeddings["responses"])
+    assert {"200", "400", "401", "404", "408", "413", "415", "422", "429", "500", "503"} <= set(chunks["responses"])
+    assert {"200", "400", "401", "404", "408", "413", "415", "429", "500", "503"} <= set(embeddings["responses"])
     assert "422" not in embeddings["responses"]
     schemas = document["components"]["schemas"]
     assert "HTTPValidationError" not in schemas
