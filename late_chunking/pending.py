@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from late_chunking.documents import FailedDocument
 from late_chunking.encoding.sequences import TokenSequence
-from late_chunking.errors import DeviceError, InvalidInput, LateChunkingError
+from late_chunking.errors import DeviceError, LateChunkingError
 from late_chunking.planning import Planner
 from late_chunking.plans import Draft, Plan
 
@@ -57,7 +57,7 @@ class PendingDocument:
             return False
         try:
             self.plan, self.sums = planner.settle(self.plan, self.sums)
-        except InvalidInput as error:
+        except LateChunkingError as error:  # also what a function of the caller's raises for a context
             self.error = error
             return False
         self.missing = len(self.plan.sequences)
@@ -97,13 +97,13 @@ class DocumentQueue:
         for plan in self._plans:
             document = plan if isinstance(plan, FailedDocument) else PendingDocument(plan)
             self._waiting.append(document)
+            yield from self._read_again()
             if isinstance(document, FailedDocument) or not document.missing:
                 if self._front_is_done() or len(self._waiting) > _MOST_WAITING:
                     yield None
                 continue
             self._drafts += isinstance(plan, Draft)
             yield from self._sequences_of(document)
-            yield from self._read_again()
         if self._drafts:
             yield None
         yield from self._read_again()

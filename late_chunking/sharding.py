@@ -107,11 +107,19 @@ def _gathered(part: Round, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
 
     They travel without their documents, which each process has.
     """
-    bare = [
-        (outcome.index, replace(outcome, document=_LEFT_AT_HOME) if isinstance(outcome, EmbeddedDocument) else outcome)
-        for outcome in outcomes
-    ]
-    found: dict[int, Outcome] = dict(gather_object(bare))
+    bare: list[Outcome | Exception] = []
+    try:
+        bare += [
+            replace(each, document=_LEFT_AT_HOME) if isinstance(each, EmbeddedDocument) else each for each in outcomes
+        ]
+    except Exception as error:  # the others would wait for this process: they are told instead
+        bare.append(error)
+    everyones: list[Outcome | Exception] = gather_object(bare)
+    found: dict[int, Outcome] = {}
+    for each in everyones:
+        if isinstance(each, Exception):
+            raise each
+        found[each.index] = each
     for index, given in part:
         if isinstance(given, FailedDocument):
             yield given

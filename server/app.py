@@ -21,7 +21,7 @@ from server.answers import JsonAnswer
 from server.auth import KeyCheck
 from server.bodies import BodyReader
 from server.errors import RequestError, error_answer
-from server.exchange import Exchange
+from server.exchange import TIMES, Exchange
 from server.life import Admission, Life, Server
 from server.logs import log_config
 from server.metrics import Metrics
@@ -36,6 +36,8 @@ _DESCRIPTION: Final = (
     "a chunk's vector knows the document around it. Spans are `[start, end)` in Unicode code points, "
     "unless `offset_unit` says otherwise."
 )
+
+_LAST_SPANS_SECONDS: Final = 5
 
 _logger = logging.getLogger(__name__)
 
@@ -70,7 +72,8 @@ def create_app(settings: ServerSettings, chunker: LateChunker | None = None, lif
         finally:
             await service.stop()
             if tracer is not None:
-                await anyio.to_thread.run_sync(tracer.close)
+                with anyio.move_on_after(_LAST_SPANS_SECONDS):
+                    await anyio.to_thread.run_sync(tracer.close, abandon_on_cancel=True)
 
     app = FastAPI(title="late-chunking", version=late_chunking.__version__, description=_DESCRIPTION, lifespan=lifespan)
     for router in ROUTERS:
@@ -79,12 +82,18 @@ def create_app(settings: ServerSettings, chunker: LateChunker | None = None, lif
     # The last one added is the outermost: an id and times are on every answer, the key is asked for
     # before a request counts as one in work, and that before its body is read.
     app.add_middleware(BodyReader, limit=settings.payload_limit, timeout=settings.request_timeout)
-    app.add_middleware(Admission, life=alive, limit=settings.max_concurrent_requests, metrics=metrics)
+    app.add_middleware(
+        Admission, life=alive, limit=settings.max_concurrent_requests, timeout=settings.request_timeout, metrics=metrics
+    )
     if keys:
         app.add_middleware(KeyCheck, keys=keys)
     if settings.cors_origins:
         app.add_middleware(
-            CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["GET", "POST"], allow_headers=["*"]
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=["X-Request-ID", "Retry-After", *TIMES],
         )
     app.add_middleware(Exchange, metrics=metrics, tracer=tracer)
     return app

@@ -12,6 +12,7 @@ from server.errors import Unauthorized, error_answer
 
 # Probes of an orchestrator carry no key, and learn nothing but "alive" and "ready".
 _OPEN: Final = frozenset({"/healthz", "/readyz"})
+_PROBING: Final = frozenset({"GET", "HEAD"})
 _SCHEME: Final = "bearer "
 
 DOCUMENTED: Final = HTTPBearer(auto_error=False, description="Asked for if the server was started with API keys.")
@@ -27,7 +28,8 @@ class KeyCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer 401."""
-        if scope["type"] != "http" or scope["path"] in _OPEN or self._holds_key(Headers(scope=scope)):
+        is_open = scope["type"] != "http" or (scope["path"] in _OPEN and scope["method"] in _PROBING)
+        if is_open or self._holds_key(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
         error = Unauthorized(

@@ -3,7 +3,6 @@
 import asyncio
 import zlib
 from collections.abc import Callable, Coroutine, Iterator
-from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -21,6 +20,8 @@ _DRAIN_BYTES: Final = 64_000_000
 _DRAIN_SECONDS: Final = 2.0
 _GZIP: Final = 31  # zlib's window bits for a gzip header
 _PIECE: Final = 1_048_576
+_MOST_MEMBERS: Final = 64
+_LARGEST_WINDOW: Final = 8_388_608  # what every decoder should take, by RFC 8878
 # Larger bodies are unpacked and parsed on a thread, so that other requests go on.
 _LARGE: Final = 262_144
 
@@ -40,7 +41,7 @@ class BodyReader:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the whole body on, or refuse it."""
-        if scope["type"] != "http":
+        if scope["type"] != "http" or scope["method"] != "POST":  # no other route takes a body
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
@@ -50,7 +51,8 @@ class BodyReader:
             if body is None:
                 return
             encoding = headers.get("content-encoding", "").strip().lower()
-            body = await _on_thread(len(body), partial(unpacked, body, encoding or "identity", self._limit))
+            if encoding not in ("", "identity"):
+                body = await asyncio.to_thread(unpacked, body, encoding, self._limit)
         except TimeoutError:
             await self._refuse(
                 UploadTimeout(f"the body took longer than request_timeout, {self._timeout:g} s"), scope, receive, send
@@ -123,8 +125,10 @@ def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def _from_gzip(body: bytes) -> Iterator[bytes]:
-    """Unpack gzip, of any number of members, in pieces."""
-    while body:
+    """Unpack gzip in pieces. Each member makes a copy of what comes after it: there may not be many."""
+    for _ in range(_MOST_MEMBERS):
+        if not body:
+            return
         member = zlib.decompressobj(_GZIP)
         while not member.eof:
             piece = member.decompress(body, _PIECE)
@@ -133,11 +137,14 @@ def _from_gzip(body: bytes) -> Iterator[bytes]:
                 raise EOFError("it ends too early")
             yield piece
         body = member.unused_data
+    raise EOFError(f"it has more than {_MOST_MEMBERS} members")
 
 
 def _from_zstd(body: bytes) -> Iterator[bytes]:
     """Unpack zstd in pieces."""
-    with zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True) as reader:
+    with zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW).stream_reader(
+        body, read_across_frames=True
+    ) as reader:
         while piece := reader.read(_PIECE):
             yield piece
 
@@ -145,7 +152,6 @@ def _from_zstd(body: bytes) -> Iterator[bytes]:
 _UNPACK: Final[dict[str, Callable[[bytes], Iterator[bytes]]]] = {
     "gzip": _from_gzip,
     "zstd": _from_zstd,
-    "identity": lambda body: iter((body,)),
 }
 
 

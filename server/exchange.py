@@ -3,7 +3,6 @@
 import logging
 import re
 import time
-import traceback
 import uuid
 from typing import Any, Final
 
@@ -12,13 +11,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.errors import error_answer
 from server.jobs import Timings
+from server.logs import trace_of
 from server.metrics import Metrics
 from server.tracing import Tracer
 from server.work import TIMINGS
 
+TIMES: Final = ("x-total-time", "x-tokenization-time", "x-queue-time", "x-inference-time")
 _SANE_ID: Final = re.compile(r"[A-Za-z0-9._:\-]{1,128}")
-# The innermost ones; those around them are the web framework's.
-_FRAMES: Final = 8
 _NO_ROUTE: Final = "none"  # one label for all paths that there are not
 _NO_ANSWER: Final = 499
 # Asked for every few seconds by whoever watches: worth a line only if they fail.
@@ -62,9 +61,12 @@ class Exchange:
         try:
             await self._app(scope, receive, complete)
         except Exception as error:
-            _log_error(error, request_id, scope)
-            if started:
-                raise
+            _logger.error(  # noqa: TRY400
+                "request %s: %s %s: %s", request_id, scope["method"], _route(scope), trace_of(error),
+                extra={"request_id": request_id},
+            )  # fmt: skip
+            if started:  # the connection is broken off, so that nobody takes the answer for a whole one
+                raise ConnectionAbortedError("the answer broke off") from None
             await error_answer(error, scope["path"])(scope, receive, complete)
         finally:
             total, route = time.perf_counter() - begun, _route(scope)
@@ -85,12 +87,7 @@ def _request_id(headers: Headers) -> str:
 def _times(timings: Timings | None, total: float) -> dict[str, float]:
     """Name the times, in seconds; 0 for what a request never came to."""
     spent = timings or Timings()
-    return {
-        "x-total-time": total,
-        "x-tokenization-time": spent.tokenization,
-        "x-queue-time": spent.queue,
-        "x-inference-time": spent.inference,
-    }
+    return dict(zip(TIMES, (total, spent.tokenization, spent.queue, spent.inference), strict=True))
 
 
 def _route(scope: Scope) -> str:
@@ -115,12 +112,3 @@ def _log_answer(scope: Scope, route: str, status: int, request_id: str, timings:
     }
     _logger.info("%s %s %s in %s ms, request %s", scope["method"], route, status, measures["total_ms"], request_id,
                  extra=measures)  # fmt: skip
-
-
-def _log_error(error: Exception, request_id: str, scope: Scope) -> None:
-    """Log where an error came from, without its message, which may quote a document."""
-    frames = "".join(traceback.format_tb(error.__traceback__, limit=-_FRAMES))
-    _logger.error(
-        "request %s: %s %s: %s\n%s", request_id, scope["method"], _route(scope), type(error).__name__, frames,
-        extra={"request_id": request_id},
-    )  # fmt: skip

@@ -144,7 +144,10 @@ class Job:
     def add(self, item: PendingSequence, result: Sums | DeviceError) -> None:
         """Take in what came of a sequence."""
         self.out -= 1
+        plan = item.document.plan
         self._queue.add(item, result)
+        if item.document.plan is not plan:  # it was read to be cut, and there may be more to read
+            self.tokens += sum(len(sequence) for sequence in item.document.plan.sequences)
 
     def deliver(self) -> bool:
         """Hand over the documents that are done, and tell whether there were any."""

@@ -1,19 +1,21 @@
 """Starting, draining, ending: how one server process lives, and how it comes to its end."""
 
+import math
 import signal
 import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
+import anyio
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.errors import NotReady, Overloaded, error_answer
 from server.metrics import Metrics
 
 _LAST_SECONDS: Final = 5  # for answers that say that there will be none
-_WORK: Final = "POST"  # what a server is for; all else asks how it is
+_ASKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # how the server is; all else is work
 
 
 class Life:
@@ -24,16 +26,18 @@ class Life:
         died: whether it has lost its device, and must end.
         in_work: requests that are being worked on, from their first byte to the last of the answer.
         give_up: answers whoever still waits, and starts nothing more.
+        check: looks whether the device still answers, and lets the process die if not.
     """
 
     give_up: Callable[[], None]
+    check: Callable[[], None]
 
     def __init__(self) -> None:
         """Begin."""
         self.draining = False
         self.died = False
         self.in_work = 0
-        self.give_up = lambda: None
+        self.give_up = self.check = lambda: None
 
     def die(self) -> None:
         """End the process, soon; may be called from any thread."""
@@ -43,16 +47,17 @@ class Life:
 class Admission:
     """ASGI middleware: counts requests in work, and refuses what would be too many before it is read."""
 
-    def __init__(self, app: ASGIApp, life: Life, limit: int, metrics: Metrics) -> None:
-        """Guard an application."""
+    def __init__(self, app: ASGIApp, life: Life, limit: int, timeout: float, metrics: Metrics) -> None:
+        """Guard an application. A client that takes nothing of its answer for so many seconds is left."""
         self._app = app
         self._life = life
         self._limit = limit
+        self._timeout = timeout
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer 429 or 503 at once."""
-        if scope["type"] != "http" or scope["method"] != _WORK:
+        if scope["type"] != "http" or scope["method"] in _ASKING:
             await self._app(scope, receive, send)
             return
         error: Exception | None = None
@@ -67,9 +72,14 @@ class Admission:
         if error is not None:
             await error_answer(error, scope["path"])(scope, receive, send)
             return
+
+        async def send_in_time(message: Message) -> None:
+            with anyio.fail_after(self._timeout):
+                await send(message)
+
         self._life.in_work += 1
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, send_in_time)
         finally:
             self._life.in_work -= 1
 
@@ -101,14 +111,16 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Tell, ten times a second, whether to end."""
         ended = await super().on_tick(counter)
+        self._life.check()
         if self._life.died:
             # The scheduler has answered whoever waited.
             self.config.timeout_graceful_shutdown = _LAST_SECONDS
             return True
         if self._drained_by is not None:
-            overdue = time.monotonic() > self._drained_by
-            if overdue:
+            left = self._drained_by - time.monotonic()
+            if left < 0:
                 self._life.give_up()
-                self.config.timeout_graceful_shutdown = _LAST_SECONDS
-            return ended or overdue or not self._life.in_work
+            # Answers that are finished may still be on their way to slow clients.
+            self.config.timeout_graceful_shutdown = max(_LAST_SECONDS, math.ceil(left))
+            return ended or left < 0 or not self._life.in_work
         return ended

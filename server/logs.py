@@ -1,9 +1,18 @@
 """How the server logs: lines for people, or JSON for machines."""
 
+import traceback
 from typing import Any, Final
 
+# The innermost ones; those around them are the web framework's.
+_FRAMES: Final = 8
 _PEOPLE: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _MACHINES: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+def trace_of(error: BaseException) -> str:
+    """Say what an error is and where it came from, without its message, which may quote a document."""
+    frames = "".join(traceback.format_tb(error.__traceback__, limit=-_FRAMES))
+    return f"{type(error).__name__}\n{frames}"
 
 
 def log_config(*, json_output: bool) -> dict[str, Any]:

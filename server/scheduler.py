@@ -18,11 +18,13 @@ from late_chunking.encoding.reader import Results
 from late_chunking.plans import Plan
 from server.errors import BackendError, NotReady, Overloaded
 from server.jobs import Item, Job
+from server.logs import trace_of
 from server.metrics import Metrics
 
 Result = TypeVar("Result")
 
 _LONGEST_RETRY: Final = 60
+_LAST_SECONDS: Final = 10  # for what is out on the device when the server stops
 _SMOOTHING: Final = 0.2  # share of the last batch in what is expected of the next
 
 _logger = logging.getLogger(__name__)
@@ -81,7 +83,7 @@ class Scheduler:
     def queued_tokens(self) -> int:
         """Tokens that wait, or are being read."""
         with self._condition:
-            return sum(job.tokens for job in self._jobs)
+            return sum(max(0, job.tokens) for job in self._jobs if not job.over)
 
     def start(self) -> None:
         """Start the device thread."""
@@ -96,7 +98,9 @@ class Scheduler:
     async def stop(self) -> None:
         """Close, and wait for the thread's end."""
         self.close()
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._thread.join, _LAST_SECONDS)
+        if self._thread.is_alive():
+            _logger.critical("the device does not answer; it is left")
 
     def check_room(self, more: int = 0) -> None:
         """Pass if so many more tokens may wait.
@@ -119,7 +123,9 @@ class Scheduler:
             Overloaded: if too many tokens are waiting.
             NotReady: if there is no device thread.
         """
-        job = Job(plans, urgent, self._chunker.planner, self._chunker.finish)
+        # What is as long as a batch is no query that somebody waits for.
+        tokens = sum(len(sequence) for plan in plans for sequence in plan.sequences)
+        job = Job(plans, urgent and tokens <= self._chunker.batch_tokens, self._chunker.planner, self._chunker.finish)
         self.check_room(job.tokens)
         with self._condition:
             if not self.alive:
@@ -143,8 +149,8 @@ class Scheduler:
                 try:
                     for batch, results in self._chunker.reader.read_all(self._batches()):
                         self._take_in(batch, results)
-                except Exception:
-                    _logger.exception("a batch failed on the device")
+                except Exception as error:
+                    _logger.error("a batch failed on the device: %s", trace_of(error))  # noqa: TRY400
                     self._read_apart()
         finally:
             # Also where something that is no Exception ends the thread: nobody waits for ever.
@@ -208,8 +214,8 @@ class Scheduler:
         tokens = sum(len(item.sequence) for item in batch)
         self._pace += (tokens / max(taken, 1e-6) - self._pace) * (_SMOOTHING if self._pace else 1.0)
         self._hand_over(batch, results)
-        jobs = len({id(item.pending.document) for item in batch})
-        self._metrics.batch(tokens, jobs, taken, self._chunker.reader.splits - self._splits)
+        documents = len({id(item.pending.document) for item in batch})
+        self._metrics.batch(tokens, documents, taken, self._chunker.reader.splits - self._splits)
         self._splits = self._chunker.reader.splits
 
     def _hand_over(self, batch: Sequence[Item], results: Results) -> None:
@@ -231,14 +237,17 @@ class Scheduler:
         failed = False
         for _, group in itertools.groupby(out, key=lambda item: id(item.job)):
             items = list(group)
+            self._asked = time.perf_counter()
             try:
                 self._hand_over(items, self._chunker.reader.read([item.sequence for item in items]))
             except Exception as error:
                 failed = True
-                _logger.exception("a request failed on the device")
+                _logger.error("a request failed on the device: %s", trace_of(error))  # noqa: TRY400
                 items[0].job.fail(_backend_error(error))
+        self._asked = time.perf_counter()
         if failed:
             self._chunker.reader.read(next(self._chunker.plan_texts(["ready"])).sequences)
+        self._asked = None
 
 
 def _guarded(job: Job, step: Callable[[], Result]) -> Result | None:
@@ -246,7 +255,7 @@ def _guarded(job: Job, step: Callable[[], Result]) -> Result | None:
     try:
         return step()
     except Exception as error:
-        _logger.exception("a request failed")
+        _logger.error("a request failed: %s", trace_of(error))  # noqa: TRY400
         job.fail(_backend_error(error))
         return None
 

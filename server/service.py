@@ -4,13 +4,14 @@ import gc
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import numpy as np
 from starlette.requests import Request
 
 from late_chunking import Document, LateChunker
 from late_chunking.errors import EmptyInput, InvalidParameter
-from late_chunking.plans import Plan
+from late_chunking.plans import Draft, Plan
 from late_chunking.request import Request as EmbeddingRequest
 from late_chunking.vectors import shortened
 from late_chunking.writer import ContextWriter
@@ -20,6 +21,9 @@ from server.metrics import Metrics
 from server.scheduler import Scheduler
 from server.settings import ServerSettings
 from server.work import Work
+
+_WRITING_THREADS: Final = 4
+_HANGS: Final = 5  # times ready_timeout without an answer, and the device is given up
 
 
 class Service:
@@ -46,7 +50,10 @@ class Service:
         self.writer = settings.context_writer()
         self._scheduler = Scheduler(chunker, settings.max_queued_tokens, metrics, life.die)
         life.give_up = self._scheduler.close
+        life.check = self._check_device
         self._pool = ThreadPoolExecutor(settings.tokenization_workers, thread_name_prefix="tokenization")
+        # Apart: who waits for a language model must not keep others from being tokenized.
+        self._writing = ThreadPoolExecutor(_WRITING_THREADS, thread_name_prefix="writing")
         metrics.watch("lc_queue_tokens", "Tokens that wait, or are being read.", lambda: self._scheduler.queued_tokens)
         metrics.watch("lc_requests_in_work", "Requests in work.", lambda: life.in_work)
 
@@ -58,11 +65,20 @@ class Service:
     async def stop(self) -> None:
         """End the threads; requests that still wait fail as not ready."""
         await self._scheduler.stop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._writing):
+            pool.shutdown(wait=False, cancel_futures=True)
+        if self.writer is not None:
+            self.writer.close()
 
-    def work(self, request: Request) -> Work:
-        """Begin the work for a request."""
-        return Work(request, self._scheduler, self._pool, self.metrics, self.settings.request_timeout)
+    def work(self, request: Request, *, writes: bool = False) -> Work:
+        """Begin the work for a request; whether a language model writes for it, too."""
+        pool = self._writing if writes else self._pool
+        return Work(request, self._scheduler, pool, self.metrics, self.settings.request_timeout)
+
+    def _check_device(self) -> None:
+        """End the process if the device has owed an answer for far too long."""
+        if self._scheduler.overdue > _HANGS * self.settings.ready_timeout:
+            self.life.die()
 
     def check_ready(self) -> None:
         """Pass if requests sent now will be worked on.
@@ -135,6 +151,11 @@ class Service:
         pooled = 0
         for index, document in enumerate(documents):
             plan = self.chunker.planner.plan(document, asked, index)
+            if isinstance(plan, Draft) and asked.context is not None:
+                raise InvalidParameter(
+                    f"document {index} ({document.id!r}): written_context needs chunks that are known before the "
+                    "document is read; strategies that cut by meaning know them only after"
+                )
             pooled += int(plan.pooled.sum())
             if pooled > limit:
                 raise InvalidParameter(

@@ -162,7 +162,10 @@ class ServerSettings(BaseSettings):
             keys += lines
             if not any(line.strip() for line in lines):
                 raise InvalidParameter(f"api_key_file {str(self.api_key_file)!r} holds no key")
-        return [key.strip() for key in keys if key.strip()]
+        found = [key.strip() for key in keys if key.strip()]
+        if self.api_key is not None and not found:
+            raise InvalidParameter("api_key holds no key")
+        return found
 
     @property
     def cors_origins(self) -> list[str]:

@@ -1,6 +1,7 @@
 """Answers that are sent document by document, as each is done: lines of JSON, or Arrow record batches."""
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 import orjson
@@ -142,21 +143,25 @@ class Streamed(Response):
         self._writer = writer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer."""
+        """Send the answer, once its first document is done: until then, errors are ordinary ones."""
         try:
+            coming = self._work.outcomes()
+            first = await anext(coming)
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            async for piece in self._pieces():
+            async for piece in self._pieces(first, coming):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._work.close()
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
+    async def _pieces(self, first: Outcome, coming: AsyncIterator[Outcome]) -> AsyncIterator[bytes]:
         """Write the answer piece by piece."""
         yield self._writer.begin()
         try:
-            async for outcome in self._work.outcomes():
-                yield self._writer.document(outcome)
+            outcome: Outcome | None = first
+            while outcome is not None:
+                yield await self._work.write(partial(self._writer.document, outcome))
+                outcome = await anext(coming, None)
         except ClientGone:
             return
         except (RequestError, LateChunkingError) as error:

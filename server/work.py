@@ -41,6 +41,7 @@ class Work:
         self._watching: asyncio.Task[None] | None = None
         self._tokenization = self._waited = 0.0
         self._job: Job | None = None
+        self._is_closed = False
 
     async def __aenter__(self) -> "Work":
         """Begin."""
@@ -52,6 +53,9 @@ class Work:
 
     def close(self) -> None:
         """Give up what has not been read yet, and note the times; again does no harm."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()
         if self._job is not None:
@@ -62,7 +66,6 @@ class Work:
             self._metrics.queue_seconds.observe(timings.queue)
             self._metrics.tokenization_seconds.observe(timings.tokenization)
             self._metrics.inference_seconds.observe(timings.inference)
-        self._job = None
 
     @property
     def timings(self) -> Timings:
@@ -141,6 +144,8 @@ class Work:
         try:
             left = max(0.0, self._deadline - asyncio.get_running_loop().time())
             await asyncio.wait({working, self._watching}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if working.cancelled():  # the threads have been ended
+                raise NotReady("the server is stopping")
             if working.done():
                 return working.result()
             if self._watching.done():

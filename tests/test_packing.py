@@ -1,6 +1,7 @@
 """Batches: nothing lost, in order, within the budget."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -83,7 +84,9 @@ def test_a_batch_is_filled_up_to_a_few_lengths_that_nothing_is_pooled_from(lengt
     assert filled.ids[: plain.tokens].tolist() == plain.ids.tolist()
     assert filled.bounds[: len(plain.bounds)] == plain.bounds
     assert (filled.bags.tolist(), filled.bag_offsets.tolist()) == (plain.bags.tolist(), plain.bag_offsets.tolist())
-    assert filled.positions.tolist() == plain.positions.tolist() + list(range(filled.tokens - plain.tokens))
+    assert max(end - start for start, end in pairwise(filled.bounds)) == max(lengths)
+    starts = np.repeat(filled.bounds[:-1], np.diff(filled.bounds))
+    assert filled.positions.tolist() == (np.arange(filled.tokens) - starts).tolist()
 
 
 def test_there_are_few_lengths() -> None:

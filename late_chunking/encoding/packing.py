@@ -63,9 +63,14 @@ class PackedBatch:
         """
         bounds = np.cumsum([0, *map(len, sequences)])  # [N + 1]
         if filled and (missing := filled_length(int(bounds[-1])) - int(bounds[-1])):
+            longest = max(map(len, sequences))  # no filling is longer: positions may end there
             nothing = np.zeros(0, dtype=np.int64)
-            filling = TokenSequence(np.repeat(sequences[0].ids[:1], missing), nothing, nothing, nothing)
-            sequences, bounds = [*sequences, filling], np.append(bounds, bounds[-1] + missing)
+            fillings = [
+                TokenSequence(np.repeat(sequences[0].ids[:1], min(longest, missing - start)), nothing, nothing, nothing)
+                for start in range(0, missing, longest)
+            ]
+            sequences = [*sequences, *fillings]
+            bounds = np.cumsum([0, *map(len, sequences)])
         bag_sizes = np.array([len(sequence.bags) for sequence in sequences])
         bag_starts = np.cumsum(bag_sizes) - bag_sizes
         parts = [

@@ -90,6 +90,7 @@ class Reader:
     @torch.inference_mode()
     def _send(self, sequences: Sequence[TokenSequence]) -> Callable[[], Sums]:
         """Send one batch through the encoder."""
-        batch = self.staging.stage(sequences)
-        hidden = self.encoder.encode(batch)  # [T, D]
-        return self.staging.fetch(pool_sums(hidden, batch))  # [B, D]
+        with self.staging.current():
+            batch = self.staging.stage(sequences)
+            hidden = self.encoder.encode(batch)  # [T, D]
+            return self.staging.fetch(pool_sums(hidden, batch))  # [B, D]

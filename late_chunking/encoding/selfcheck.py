@@ -100,7 +100,7 @@ def _compile(network: Network, encoder: Encoder, probes: Sequence[PackedBatch], 
     compile_layers(network.module)
     try:
         found = torch.cat([encoder.encode(probe) for probe in probes])
-    except RuntimeError as error:
+    except _FAILURES as error:
         if is_out_of_memory(error):
             raise
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -6,6 +6,7 @@ torch gives a CPU streams of the same shape that do nothing, so the same code ru
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -38,6 +39,10 @@ class Staging(Protocol):
         """How many batches may be under way behind the one that is waited for."""
         ...
 
+    def current(self) -> AbstractContextManager[object]:
+        """Make the device this thread's current one, for as long as it works for it."""
+        ...
+
     def stage(self, sequences: Sequence[TokenSequence]) -> PackedBatch:
         """Pack sequences into a batch on the device."""
         ...
@@ -55,6 +60,10 @@ class DirectStaging:
     def __init__(self, device: torch.device) -> None:
         """Move numbers to and from a device."""
         self.device = device
+
+    def current(self) -> AbstractContextManager[object]:
+        """Nothing is kept for a current device here."""
+        return nullcontext()
 
     def stage(self, sequences: Sequence[TokenSequence]) -> PackedBatch:
         """Pack sequences into a batch on the device.
@@ -80,7 +89,12 @@ class StreamStaging:
         self.device = device
         self._is_pinned = device.type in _WITH_STREAMS
         self._streams: Any = torch.get_device_module(device)
-        self._copies = self._streams.Stream()
+        with self.current():
+            self._copies = self._streams.Stream()
+
+    def current(self) -> AbstractContextManager[object]:
+        """Make the device this thread's current one: streams and events belong to that one."""
+        return self._streams.device(self.device) if self._is_pinned else nullcontext()
 
     def stage(self, sequences: Sequence[TokenSequence]) -> PackedBatch:
         """Pack sequences into a batch that will be on the device before what is computed next."""

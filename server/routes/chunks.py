@@ -63,7 +63,7 @@ async def chunks(request: Request, body: ChunksRequest, service: Annotated[Servi
     )
     writer = _writer(wanted(request.headers.get("accept", "")), body, service)
     async with AsyncExitStack() as stack:
-        work = await stack.enter_async_context(service.work(request))
+        work = await stack.enter_async_context(service.work(request, writes=body.written_context))
         plans = await work.plan(lambda: service.plans(documents_of(body.documents, body.offset_unit), asked))
         work.submit(plans, urgent=body.input_type == "query")
         if writer is not None:

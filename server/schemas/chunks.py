@@ -97,7 +97,9 @@ def _writable(value: dict[str, Any]) -> dict[str, Any]:
 
 
 Metadata = Annotated[dict[str, Any], AfterValidator(_writable)]
-SpanEdges = Annotated[list[int], Field(min_length=2, max_length=2, description="`[start, end)`, in code points.")]
+SpanEdges = Annotated[
+    list[int], Field(min_length=2, max_length=2, description="`[start, end)`, in units of `offset_unit`.")
+]
 
 
 class DocumentIn(RequestBody):

@@ -51,6 +51,7 @@ def test_bombs_are_refused_before_they_go_off(client, encoding):
         (BODY, "gzip, gzip", UnknownEncoding),
         (gzip.compress(bytes(2_000)), "gzip", PayloadTooLarge),
         (gzip.compress(b"") * 3 + gzip.compress(bytes(2_000)), "gzip", PayloadTooLarge),
+        (gzip.compress(b"") * 100_000, "gzip", MalformedRequest),
     ],
 )
 def test_what_is_not_packed_so_is_refused(body, encoding, error):
@@ -84,3 +85,9 @@ def test_broken_json_is_malformed(client, body):
     answer = post(client, body)
     assert (answer.status_code, answer.json()["error_type"]) == (400, "malformed")
     assert len(answer.json()["error"]) < 400
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT"])
+def test_only_post_has_a_body_that_is_read(client, method):
+    answer = client.request(method, "/healthz", content=bytes(5_000_000))
+    assert answer.status_code == (405 if method == "PUT" else 200) or method == "HEAD"

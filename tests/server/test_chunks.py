@@ -145,3 +145,16 @@ def test_ids_name_the_document(client, embedded):
     (document,) = chunks(client, documents=[{"text": TEXT, "id": "mine"}])["data"]
     expected = embedded.embed(Document(TEXT, id="mine"))
     assert [chunk["id"] for chunk in document["chunks"]] == [chunk.id for chunk in expected.chunks]
+
+
+def test_contexts_are_not_written_on_the_device_thread(embedded, started):
+    client = started(embedded, context_url="http://127.0.0.1:9/v1", context_model="none")
+    body = {
+        "documents": [{"id": "a", "text": "The kite flies high. It dives. Bread needs flour."}],
+        "chunking": {"strategy": "semantic"},
+        "mode": "contextual",
+        "written_context": True,
+    }
+    answer = client.post("/v1/chunks", json=body)
+    assert (answer.status_code, answer.json()["error_type"]) == (422, "invalid_parameter")
+    assert "document 0 ('a'): written_context" in answer.json()["error"]

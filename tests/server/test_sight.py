@@ -54,8 +54,7 @@ def test_metrics_count_what_was_done(embedded, started):
 
 
 def test_refusals_are_counted_by_reason(embedded, started):
-    client = started(embedded, request_timeout=1e-6)
-    assert client.post("/v1/chunks", json=BODY).status_code in (408, 503)
+    client = started(embedded)
     client.app.state.service.life.draining = True
     answer = client.post("/v1/chunks", json=BODY)
     assert (answer.status_code, answer.json()["error_type"]) == (503, "not_ready")
@@ -167,6 +166,13 @@ def test_several_keys_from_environment_and_file(embedded, started, tmp_path):
         assert client.get("/info", headers={"Authorization": f"Bearer {key}"}).status_code == status
         assert client.get("/metrics", headers={"Authorization": f"Bearer {key}"}).status_code == status
     assert client.get("/readyz").status_code == 200
+    assert client.post("/readyz").status_code == 401
+
+
+@pytest.mark.parametrize("keys", [",", " , "])
+def test_keys_that_are_none_do_not_open_the_server(keys):
+    with pytest.raises(InvalidParameter, match="api_key holds no key"):
+        ServerSettings(api_key=keys).api_keys()
 
 
 @pytest.mark.parametrize("content", [None, "", "\n \n"])

@@ -69,14 +69,19 @@ def test_a_stream_of_nothing_but_an_error_is_refused_as_ever(client):
 
 @pytest.mark.parametrize("kind", [NDJSON, ARROW])
 def test_a_stream_that_breaks_off_says_so(embedded, started, kind):
-    client = started(around(embedded, Raising(embedded.reader, RuntimeError("trouble"))))
-    answer = client.post("/v1/chunks", json={"documents": BODY["documents"][3:]}, headers={"Accept": kind})
+    chunker = around(embedded, Raising(embedded.reader, RuntimeError("trouble")))
+    chunker.batch_tokens = 1
+    client = started(chunker)
+    alone = client.post("/v1/chunks", json={"documents": BODY["documents"][3:]}, headers={"Accept": kind})
+    assert (alone.status_code, alone.json()["error_type"]) == (500, "backend")
+    answer = client.post("/v1/chunks", json={"documents": BODY["documents"][2:]}, headers={"Accept": kind})
     assert answer.status_code == 200
     if kind == NDJSON:
-        last = json.loads(answer.text.splitlines()[-1])
+        first, last = map(json.loads, answer.text.splitlines())
     else:
         reader = pa.ipc.open_stream(answer.content)
-        last = json.loads(reader.read_next_batch_with_custom_metadata()[1][b"document"])
+        first, last = (json.loads(reader.read_next_batch_with_custom_metadata()[1][b"document"]) for _ in range(2))
+    assert first["id"] == "d2"
     assert last == {"object": "error", "error": "the encoder failed: RuntimeError", "error_type": "backend"}
     assert client.app.state.service.life.in_work == 0
 
