@@ -20,7 +20,7 @@ from late_chunking.boundaries import make_strategies, needs_vectors
 from late_chunking.dependencies import require
 from late_chunking.documents import Document, EmbeddedDocument
 from late_chunking.embedder import LateChunker
-from late_chunking.encoding.device import launched
+from late_chunking.encoding.device import launched, leave_launch
 from late_chunking.errors import InvalidInput, InvalidParameter, LateChunkingError, ModelNotFound, UnsupportedModel
 from late_chunking.evaluation.command import evaluate
 from late_chunking.files import read_documents
@@ -191,9 +191,11 @@ def embed(
     if out is None or not state.is_main_process:
         for _ in embedded:
             pass
+        leave_launch()
         display.print_usage(writer)
         return
     count = write_parquet(out, embedded, dimensions=chunker.head.dimensions, model=model)
+    leave_launch()
     vectors = display.counted(count, "vector")
     display.print_usage(writer)
     display.console_error.print(f"{vectors} of {chunker.head.dimensions} dimensions → {display.escape(str(out))}")

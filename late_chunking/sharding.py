@@ -42,7 +42,8 @@ def embed_sharded(
 
     Every process has to call it, with equal documents and options, and to use up what it gives:
     on the main process that is all outcomes, in order, on the others nothing. What fails with
-    ``on_error="raise"``, or in the iterable itself, is raised on each of them.
+    ``on_error="raise"``, or in the iterable itself, is raised on each of them. A script should call
+    `late_chunking.encoding.device.leave_launch` at its end.
 
     Args:
         chunker: this process's model; by default it lies on the process's own device.

@@ -40,7 +40,7 @@ def test_one_process_embeds_as_ever(embedded: LateChunker) -> None:
 SCRIPT = """
 import json, sys
 from late_chunking import Document, FailedDocument, LateChunker, sharding
-from late_chunking.encoding.device import launched
+from late_chunking.encoding.device import launched, leave_launch
 sharding._DOCUMENTS = 5  # so that there are several rounds
 chunker = LateChunker("embedded")
 state = launched()
@@ -62,6 +62,7 @@ try:
 except Exception as error:
     found.append(repr(error))
 print(json.dumps([state.process_index, state.num_processes, ran, found]))
+leave_launch()
 """
 
 

@@ -23,6 +23,14 @@ def launched() -> PartialState:
     return PartialState(cpu=not torch.accelerator.is_available())
 
 
+def leave_launch() -> None:
+    """Wait for the other processes of a launch, and end what joins them: a process that just ends may abort."""
+    state = launched()
+    if state.num_processes > 1:
+        state.wait_for_everyone()
+        state.destroy_process_group()
+
+
 def find_device(name: str | None) -> torch.device:
     """Give the device of a name, or the one that accelerate finds for this process.
 
