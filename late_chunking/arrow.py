@@ -30,7 +30,14 @@ def chunk_schema(dimensions: int) -> Any:  # noqa: ANN401 - pyarrow is optional
     return arrow.schema([*fields, ("vector", arrow.list_(arrow.float32(), dimensions))])
 
 
-def chunk_batch(schema: Any, document: EmbeddedDocument, vectors: Vectors, model: str) -> Any:  # noqa: ANN401
+def chunk_batch(
+    schema: Any,  # noqa: ANN401
+    document: EmbeddedDocument,
+    vectors: Vectors,
+    model: str,
+    *,
+    include_text: bool = True,
+) -> Any:  # noqa: ANN401
     """Turn one document into a record batch.
 
     Args:
@@ -38,9 +45,10 @@ def chunk_batch(schema: Any, document: EmbeddedDocument, vectors: Vectors, model
         document: its chunks.
         vectors: float32 [C, dimensions].
         model: the model's name.
+        include_text: whether chunks carry their text.
     """
     arrow = require("pyarrow", purpose="Arrow and Parquet", extra="arrow")
-    rows = [chunk_record(chunk) for chunk in document.chunks]
+    rows = [chunk_record(chunk, include_text=include_text) for chunk in document.chunks]
     columns = [arrow.array([row[name] for row in rows], schema.field(name).type) for name in _COLUMNS]
     for field in _SPANS:
         spans = [getattr(chunk, field) for chunk in document.chunks]

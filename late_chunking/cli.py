@@ -188,17 +188,17 @@ def embed(
     embedded = cast(Iterable[EmbeddedDocument], embed_sharded(chunker, documents, strategy=strategy, **asked))
     if as_json:
         embedded = _echoing(embedded)
-    if out is None or not state.is_main_process:
+    count: int | None = None
+    if out is not None and state.is_main_process:
+        count = write_parquet(out, embedded, dimensions=chunker.head.dimensions, model=model)
+    else:
         for _ in embedded:
             pass
-        leave_launch()
-        display.print_usage(writer)
-        return
-    count = write_parquet(out, embedded, dimensions=chunker.head.dimensions, model=model)
     leave_launch()
-    vectors = display.counted(count, "vector")
     display.print_usage(writer)
-    display.console_error.print(f"{vectors} of {chunker.head.dimensions} dimensions → {display.escape(str(out))}")
+    if count is not None:
+        vectors = display.counted(count, "vector")
+        display.console_error.print(f"{vectors} of {chunker.head.dimensions} dimensions → {display.escape(str(out))}")
 
 
 @app.command()

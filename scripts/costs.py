@@ -2,12 +2,13 @@
 
 import multiprocessing
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 import torch
-from shapes import documents, modernbert, reader_of, run_packed, seconds
+from shapes import alternating, documents, modernbert, reader_of, run_packed, seconds
 from splitting import Row, sample
 
 from late_chunking import LateChunker
@@ -93,18 +94,14 @@ def by_count(counts: list[int], times: int) -> Points:
     chunker = LateChunker("embedded", device="cpu")
     text = sample(CHARACTERS * max(counts))
     texts = [text[start : start + CHARACTERS] for start in range(0, len(text), CHARACTERS)]
-    taken: dict[int, list[float]] = {count: [] for count in counts}
-    for turn in range(times + 1):
-        for count in counts:
-            tokens = [0]
+    tokens = [len(each.ids) for each in chunker.planner.tokenizer.tokenize_many(texts)]
 
-            def run(given: list[str] = texts[:count], tokens: list[int] = tokens) -> None:
-                tokens[0] = sum(each.token_count for each in chunker.embed_many(given, strategy="tokens"))
+    def run(count: int) -> None:
+        for _ in chunker.embed_many(texts[:count], strategy="tokens"):
+            pass
 
-            spent = seconds(run, CPU)
-            if turn:
-                taken[count].append(spent / tokens[0])
-    return {count: median(each) for count, each in taken.items()}
+    taken = alternating([partial(run, count) for count in counts], CPU, times)
+    return {count: spent / sum(tokens[:count]) for count, spent in zip(counts, taken, strict=True)}
 
 
 def peak_memory(count: int, mode: str) -> float:

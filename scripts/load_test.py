@@ -7,21 +7,18 @@ Starts ``late-chunking serve`` on loopback with the embedded model. The last lin
 
 import argparse
 import json
-import os
-import re
-import signal
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from statistics import median
-from tempfile import TemporaryFile
 from typing import Any
 
 import httpx
+import torch
+from processes import Process
+from shapes import alternating
 from splitting import sample
 
 from late_chunking import LateChunker
@@ -32,47 +29,6 @@ ADMITTED = 32
 CHARACTERS = 3_000
 CHUNKING = {"strategy": "recursive", "size": 64}
 Results = dict[str, Any]
-
-
-class Server:
-    """A server in a process of its own."""
-
-    def __init__(self, *options: str) -> None:
-        """Start it, and wait until it is ready."""
-        self._log = TemporaryFile("w+")  # noqa: SIM115 - closed with the process
-        command = [sys.executable, "-m", "late_chunking", "serve", "--port", "0", *options]
-        self.process = subprocess.Popen(command, stderr=self._log, stdout=self._log)
-        self.url = ""
-        while not self.url or not self._is_ready():
-            if self.process.poll() is not None:
-                raise SystemExit(f"the server ended: {self._said()}")
-            found = re.search(r"listening on ([\d.]+) port (\d+)", self._said())
-            self.url = f"http://{found[1]}:{found[2]}" if found else ""
-            time.sleep(0.1)
-
-    def _said(self) -> str:
-        """Give its log."""
-        return os.pread(self._log.fileno(), 1_000_000, 0).decode()
-
-    def _is_ready(self) -> bool:
-        """Ask whether it is ready."""
-        try:
-            return httpx.get(f"{self.url}/readyz").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    @property
-    def memory(self) -> float:
-        """Its resident memory, in MB."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
-
-    def stop(self) -> int:
-        """Tell it to stop, and give its exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(120)
-        self._log.close()
-        return code
 
 
 def main() -> int:
@@ -101,44 +57,42 @@ def main() -> int:
 def throughput(documents: list[str], times: int) -> Results:
     """Compare documents a second of 16 clients with the library's own, alternating."""
     chunker = LateChunker("embedded", device="cpu")
-    server = Server()
     bodies = [{"documents": [{"text": text}], "chunking": CHUNKING} for text in documents]
-    own, served = [], []
-    for turn in range(times + 1):
-        begun = time.perf_counter()
-        for _ in chunker.embed_many(documents, **CHUNKING):
-            pass
-        between = time.perf_counter()
-        answers = together(server, bodies, CLIENTS)
-        ended = time.perf_counter()
-        if any(status != 200 for status, _ in answers):
-            raise SystemExit(f"not all were answered: {Counter(status for status, _ in answers)}")
-        if turn:
-            own.append(len(documents) / (between - begun))
-            served.append(len(documents) / (ended - between))
-    code = server.stop()
-    ratio = median(served) / median(own)
+    with Process() as server:
+
+        def library() -> None:
+            for _ in chunker.embed_many(documents, **CHUNKING):
+                pass
+
+        def served() -> None:
+            statuses = Counter(status for status, _ in together(server, bodies, CLIENTS))
+            if set(statuses) != {200}:
+                raise SystemExit(f"not all were answered: {statuses}")
+
+        own, over_http = alternating([library, served], torch.device("cpu"), times)
+        code = stopped(server)
+    ratio = own / over_http
     return {
         "ok": ratio >= 0.9 and code == 0,
-        "library_documents_per_second": round(median(own), 1),
-        "served_documents_per_second": round(median(served), 1),
+        "library_documents_per_second": round(len(documents) / own, 1),
+        "served_documents_per_second": round(len(documents) / over_http, 1),
         "ratio": round(ratio, 3),
     }
 
 
 def crowd(documents: list[str]) -> Results:
     """Let 200 clients ask at once where 32 may: the others are told so at once, and nobody waits for ever."""
-    server = Server("--max-concurrent-requests", str(ADMITTED))
-    warm = [{"documents": [{"text": text} for text in documents], "chunking": CHUNKING}] * ADMITTED
-    together(server, warm, ADMITTED)
-    before = server.memory
-    answers = together(server, [warm[0]] * CROWD, CROWD)
+    body = {"documents": [{"text": text} for text in documents], "chunking": CHUNKING}
+    with Process("--max-concurrent-requests", str(ADMITTED)) as server:
+        together(server, [body] * ADMITTED, ADMITTED)
+        before = server.memory
+        answers = together(server, [body] * CROWD, CROWD)
+        time.sleep(1)
+        grown = server.memory - before
+        code = stopped(server)
     statuses = Counter(status for status, _ in answers)
     refused = [seconds for status, seconds in answers if status == 429]
     accepted = [seconds for status, seconds in answers if status == 200]
-    time.sleep(1)
-    grown = server.memory - before
-    code = server.stop()
     ok = set(statuses) == {200, 429} and statuses[200] >= ADMITTED and code == 0
     return {
         "ok": ok and median(refused) < 0.1 * median(accepted) and grown < 0.1 * before,
@@ -152,13 +106,11 @@ def crowd(documents: list[str]) -> Results:
 
 def soak(documents: list[str], seconds: float) -> Results:
     """Mix requests of all kinds, wrong ones and abandoned ones too, and watch the memory."""
-    server = Server()
-    until = time.monotonic() + seconds
     statuses: Counter[str] = Counter()
     lock = threading.Lock()
     memory: list[float] = []
 
-    def work(number: int) -> None:
+    def work(server: Process, number: int, until: float) -> None:
         with httpx.Client(base_url=server.url, timeout=60) as client:
             turn = number
             while time.monotonic() < until:
@@ -170,14 +122,15 @@ def soak(documents: list[str], seconds: float) -> Results:
                 with lock:
                     statuses[status] += 1
 
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        jobs = [pool.submit(work, number) for number in range(CLIENTS)]
+    with Process() as server, ThreadPoolExecutor(CLIENTS) as pool:
+        until = time.monotonic() + seconds
+        jobs = [pool.submit(work, server, number, until) for number in range(CLIENTS)]
         while time.monotonic() < until:
             memory.append(server.memory)
             time.sleep(min(1.0, seconds / 20))
         for job in jobs:
             job.result()
-    code = server.stop()
+        code = stopped(server)
     first, last = (median(part) for part in (memory[len(memory) // 4 : len(memory) // 2], memory[-len(memory) // 4 :]))
     return {
         "ok": last < 1.05 * first and code == 0 and set(statuses) <= {"200", "400", "422", "left"},
@@ -211,7 +164,7 @@ def mixed(client: httpx.Client, documents: list[str], turn: int) -> httpx.Respon
             return client.post("/v1/chunks", json=body)
 
 
-def together(server: Server, bodies: list[dict[str, Any]], clients: int) -> list[tuple[int, float]]:
+def together(server: Process, bodies: list[dict[str, Any]], clients: int) -> list[tuple[int, float]]:
     """Send bodies from so many clients; give each one's status and seconds."""
     limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
     with httpx.Client(base_url=server.url, timeout=300, limits=limits) as client, ThreadPoolExecutor(clients) as pool:
@@ -222,6 +175,12 @@ def together(server: Server, bodies: list[dict[str, Any]], clients: int) -> list
             return status, time.perf_counter() - begun
 
         return list(pool.map(ask, bodies))
+
+
+def stopped(server: Process) -> int:
+    """Tell a server to stop, and give its exit code."""
+    server.terminate()
+    return server.process.wait(120)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ _GZIP: Final = 31  # zlib's window bits for a gzip header
 _PIECE: Final = 1_048_576
 _MOST_MEMBERS: Final = 64
 _LARGEST_WINDOW: Final = 8_388_608  # what every decoder should take, by RFC 8878
-# Larger bodies are unpacked and parsed on a thread, so that other requests go on.
+# Larger bodies are parsed on a thread, so that other requests go on.
 _LARGE: Final = 262_144
 
 
@@ -160,11 +160,6 @@ def _too_large(found: str, limit: int) -> PayloadTooLarge:
     return PayloadTooLarge(f"{found}, more than payload_limit, {limit}; send fewer documents at once")
 
 
-async def _on_thread(size: int, step: Callable[[], Any]) -> Any:  # noqa: ANN401 - what the step gives
-    """Do something with so many bytes: here, or on a thread if they are many."""
-    return await asyncio.to_thread(step) if size > _LARGE else step()
-
-
 class JsonRequest(Request):
     """A request whose JSON is read by orjson.
 
@@ -179,7 +174,7 @@ class JsonRequest(Request):
             json.JSONDecodeError: if it is not JSON in UTF-8.
         """
         body = await self.body()
-        return await _on_thread(len(body), lambda: orjson.loads(body))
+        return await asyncio.to_thread(orjson.loads, body) if len(body) > _LARGE else orjson.loads(body)
 
 
 class JsonRoute(APIRoute):

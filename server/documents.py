@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from late_chunking import Document
@@ -39,17 +38,16 @@ def _document(given: DocumentIn, index: int, offset_unit: OffsetUnit) -> Documen
     with _named(given, index):
         if given.spans is not None and given.chunking is not None:
             raise InvalidDocument("give either spans or chunking, not both")
-        document = Document(
+        spans = None if given.spans is None else Offsets.of(given.text, offset_unit).inward(given.spans)
+        return Document(
             given.text,
             id=given.id,
             title=given.title,
+            spans=spans,
             chunking=strategies_of(given.chunking),
             metadata=given.metadata,
             context=given.context,
         )
-        if given.spans is None:
-            return document
-        return replace(document, spans=Offsets.of(given.text, offset_unit).inward(given.spans))
 
 
 @contextmanager

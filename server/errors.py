@@ -207,13 +207,17 @@ def error_answer(error: Exception, path: str) -> JsonAnswer:
 
 def failure(failed: FailedDocument) -> dict[str, Any]:
     """Write what takes the place of a document that failed on the device."""
-    return {
-        "object": "error",
-        "index": failed.index,
-        "id": failed.id,
-        "error": message_of(failed.error),
-        "error_type": row_of(failed.error).error_type,
-    }
+    return {"object": "error", "index": failed.index, "id": failed.id, **_said(failed.error)}
+
+
+def broken_off(error: Exception) -> dict[str, Any]:
+    """Write what ends a stream that breaks off."""
+    return {"object": "error", **_said(error)}
+
+
+def _said(error: Exception) -> dict[str, Any]:
+    """Say an error as the native routes do."""
+    return NATIVE.body(row_of(error), message_of(error), None)
 
 
 def raise_if_all_failed(outcomes: Sequence[object]) -> None:

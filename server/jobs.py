@@ -80,7 +80,7 @@ class Job:
         self._loop, self._outcomes = asyncio.get_running_loop(), asyncio.Queue()
         self._queue = DocumentQueue(self.plans, self.planner)
         self._sequences = self._queue.sequences()
-        self.tokens = sum(len(sequence) for plan in self.plans for sequence in plan.sequences)
+        self.tokens = sum(map(_tokens_of, self.plans))
         self._left = len(self.plans)
 
     # What the event loop does.
@@ -147,7 +147,7 @@ class Job:
         plan = item.document.plan
         self._queue.add(item, result)
         if item.document.plan is not plan:  # it was read to be cut, and there may be more to read
-            self.tokens += sum(len(sequence) for sequence in item.document.plan.sequences)
+            self.tokens += _tokens_of(item.document.plan)
 
     def deliver(self) -> bool:
         """Hand over the documents that are done, and tell whether there were any."""
@@ -184,3 +184,8 @@ class Item:
     def sequence(self) -> TokenSequence:
         """The sequence."""
         return self.pending.sequence
+
+
+def _tokens_of(plan: Plan) -> int:
+    """Count the tokens to read for a document."""
+    return sum(map(len, plan.sequences))

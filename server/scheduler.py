@@ -123,9 +123,9 @@ class Scheduler:
             Overloaded: if too many tokens are waiting.
             NotReady: if there is no device thread.
         """
-        # What is as long as a batch is no query that somebody waits for.
-        tokens = sum(len(sequence) for plan in plans for sequence in plan.sequences)
-        job = Job(plans, urgent and tokens <= self._chunker.batch_tokens, self._chunker.planner, self._chunker.finish)
+        job = Job(plans, urgent, self._chunker.planner, self._chunker.finish)
+        # What is longer than a batch is no query that somebody waits for.
+        job.urgent = urgent and job.tokens <= self._chunker.batch_tokens
         self.check_room(job.tokens)
         with self._condition:
             if not self.alive:
@@ -233,7 +233,7 @@ class Scheduler:
             Exception: if the device does not even read a single word: it is lost, and the thread with it.
         """
         out = sorted(itertools.chain.from_iterable(self._out), key=lambda item: id(item.job))
-        self._out, self._asked = [], None
+        self._out = []
         failed = False
         for _, group in itertools.groupby(out, key=lambda item: id(item.job)):
             items = list(group)
@@ -242,8 +242,7 @@ class Scheduler:
                 self._hand_over(items, self._chunker.reader.read([item.sequence for item in items]))
             except Exception as error:
                 failed = True
-                _logger.error("a request failed on the device: %s", trace_of(error))  # noqa: TRY400
-                items[0].job.fail(_backend_error(error))
+                _fail(items[0].job, error)
         self._asked = time.perf_counter()
         if failed:
             self._chunker.reader.read(next(self._chunker.plan_texts(["ready"])).sequences)
@@ -255,11 +254,11 @@ def _guarded(job: Job, step: Callable[[], Result]) -> Result | None:
     try:
         return step()
     except Exception as error:
-        _logger.error("a request failed: %s", trace_of(error))  # noqa: TRY400
-        job.fail(_backend_error(error))
+        _fail(job, error)
         return None
 
 
-def _backend_error(error: Exception) -> BackendError:
-    """Say that the encoder failed, without the error's words, which may hold anything."""
-    return BackendError(f"the encoder failed: {type(error).__name__}")
+def _fail(job: Job, error: Exception) -> None:
+    """Fail a job, without the error's words, which may hold anything."""
+    _logger.error("a request failed: %s", trace_of(error))
+    job.fail(BackendError(f"the encoder failed: {type(error).__name__}"))

@@ -8,13 +8,13 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from late_chunking import EmbeddedDocument, FailedDocument, LateChunkingError
+from late_chunking import FailedDocument, LateChunkingError
 from late_chunking.arrow import chunk_batch, chunk_schema
 from late_chunking.dependencies import require
 from late_chunking.embedder import Outcome
-from late_chunking.records import Record
+from late_chunking.records import Record, document_record
 from late_chunking.vectors import shortened
-from server.errors import ClientGone, RequestError, failure, message_of, row_of
+from server.errors import ClientGone, RequestError, broken_off, failure
 from server.work import Work
 
 NDJSON: Final = "application/x-ndjson"
@@ -62,7 +62,7 @@ class Lines:
 
     def broken(self, error: Exception) -> bytes:
         """Write a last line, which names no document."""
-        return orjson.dumps(_said(error), option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(broken_off(error), option=orjson.OPT_APPEND_NEWLINE)
 
     def end(self) -> bytes:
         """Nothing comes after the last line."""
@@ -92,9 +92,8 @@ class Batches:
         arrow = require("pyarrow", purpose="Arrow streams", extra="arrow")
         self._model, self._dimensions, self._include_text = model, dimensions, include_text
         self._schema = chunk_schema(dimensions)
-        self._ipc: Any = require("pyarrow.ipc", purpose="Arrow streams", extra="arrow")
         self._buffer = _Buffer()
-        self._writer = self._ipc.new_stream(self._buffer, self._schema)
+        self._writer: Any = arrow.ipc.new_stream(self._buffer, self._schema)
         self._empty = arrow.RecordBatch.from_pylist([], schema=self._schema)
 
     def begin(self) -> bytes:
@@ -105,16 +104,17 @@ class Batches:
         """Write a batch."""
         if isinstance(outcome, FailedDocument):
             return self._write(self._empty, failure(outcome))
-        batch = chunk_batch(self._schema, outcome, shortened(outcome.vectors, self._dimensions), self._model)
-        if not self._include_text:
-            for name in ("text", "content"):
-                place = self._schema.get_field_index(name)
-                batch = batch.set_column(place, self._schema.field(place), self._nothing(batch.num_rows))
-        return self._write(batch, _about(outcome))
+        vectors = shortened(outcome.vectors, self._dimensions)  # [C, D]
+        batch = chunk_batch(self._schema, outcome, vectors, self._model, include_text=self._include_text)
+        about = document_record(
+            outcome.document, outcome.index, [], tokens=outcome.token_count, windows=outcome.windows
+        )
+        del about["chunks"]  # the rows
+        return self._write(batch, about)
 
     def broken(self, error: Exception) -> bytes:
         """Write an empty batch that says why."""
-        return self._write(self._empty, _said(error))
+        return self._write(self._empty, broken_off(error))
 
     def end(self) -> bytes:
         """Write the mark of the end."""
@@ -125,11 +125,6 @@ class Batches:
         """Write a batch with its metadata."""
         self._writer.write_batch(batch, custom_metadata={"document": orjson.dumps(about)})
         return self._buffer.take()
-
-    def _nothing(self, rows: int) -> Any:  # noqa: ANN401
-        """Give a column of nulls."""
-        arrow = require("pyarrow", purpose="Arrow streams", extra="arrow")
-        return arrow.nulls(rows, arrow.string())
 
 
 class Streamed(Response):
@@ -196,20 +191,3 @@ def wanted(accept: str) -> str | None:
     """Tell which stream a client asks for in its Accept header; None for an ordinary answer."""
     asked = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
     return next((kind for kind in (NDJSON, ARROW) if kind in asked), None)
-
-
-def _said(error: Exception) -> Record:
-    """Say why a stream breaks off."""
-    return {"object": "error", "error": message_of(error), "error_type": row_of(error).error_type}
-
-
-def _about(document: EmbeddedDocument) -> Record:
-    """Say what is known of a document beside its chunks."""
-    return {
-        "object": "document",
-        "index": document.index,
-        "id": document.id,
-        "tokens": document.token_count,
-        "windows": document.windows,
-        "metadata": dict(document.document.metadata),
-    }

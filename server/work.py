@@ -41,7 +41,6 @@ class Work:
         self._watching: asyncio.Task[None] | None = None
         self._tokenization = self._waited = 0.0
         self._job: Job | None = None
-        self._is_closed = False
 
     async def __aenter__(self) -> "Work":
         """Begin."""
@@ -52,10 +51,7 @@ class Work:
         self.close()
 
     def close(self) -> None:
-        """Give up what has not been read yet, and note the times; again does no harm."""
-        if self._is_closed:
-            return
-        self._is_closed = True
+        """Give up what has not been read yet, and note the times. To be called once."""
         if self._watching is not None:
             self._watching.cancel()
         if self._job is not None:
@@ -130,7 +126,6 @@ class Work:
         while (outcome := await self._bounded(_next(coming))) is not None:
             self._count(outcome)
             yield outcome
-        setattr(self._request.state, TIMINGS, self.timings)
 
     async def all_outcomes(self) -> list[Outcome]:
         """Wait for all of them; see `outcomes`."""

@@ -59,18 +59,11 @@ class PackedBatch:
         Args:
             sequences: the sequences.
             pinned: into memory that a device can copy from by itself.
-            filled: up to one of a few lengths, with a sequence that nothing is pooled from.
+            filled: up to one of a few lengths, with sequences that nothing is pooled from.
         """
+        if filled:
+            sequences = [*sequences, *_fillings(sequences)]
         bounds = np.cumsum([0, *map(len, sequences)])  # [N + 1]
-        if filled and (missing := filled_length(int(bounds[-1])) - int(bounds[-1])):
-            longest = max(map(len, sequences))  # no filling is longer: positions may end there
-            nothing = np.zeros(0, dtype=np.int64)
-            fillings = [
-                TokenSequence(np.repeat(sequences[0].ids[:1], min(longest, missing - start)), nothing, nothing, nothing)
-                for start in range(0, missing, longest)
-            ]
-            sequences = [*sequences, *fillings]
-            bounds = np.cumsum([0, *map(len, sequences)])
         bag_sizes = np.array([len(sequence.bags) for sequence in sequences])
         bag_starts = np.cumsum(bag_sizes) - bag_sizes
         parts = [
@@ -124,6 +117,17 @@ def filled_length(tokens: int) -> int:
     """Give the length that a batch is filled up to: at most a sixteenth more, or 15 tokens."""
     step = max(16, 1 << max(0, (tokens - 1).bit_length() - 5))
     return -(-tokens // step) * step
+
+
+def _fillings(sequences: Sequence[TokenSequence]) -> list[TokenSequence]:
+    """Make what fills a batch up; none is longer than the batch's longest, since positions may end there."""
+    tokens, longest = sum(map(len, sequences)), max(map(len, sequences))
+    missing = filled_length(tokens) - tokens
+    nothing = np.zeros(0, dtype=np.int64)
+    return [
+        TokenSequence(np.repeat(sequences[0].ids[:1], min(longest, missing - start)), nothing, nothing, nothing)
+        for start in range(0, missing, longest)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.server.processes import Process
+from scripts.processes import Process
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""A server in a process of its own, started as a user starts it."""
+"""A server in a process of its own, started as a user starts it. For the load test, and for tests."""
 
 import os
 import re
@@ -11,22 +11,32 @@ from tempfile import TemporaryFile
 
 import httpx
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 class Process:
     """A running server.
 
     Attributes:
+        process: what runs it.
         url: where it listens.
     """
 
-    def __init__(self, *options: str, module: tuple[str, ...] = ("late_chunking", "serve"), **environment: str) -> None:
+    def __init__(self, *options: str, module: tuple[str, ...] = ("late_chunking", "serve")) -> None:
+        """Start it on a port of its own, and wait until it is ready.
+
+        Args:
+            *options: of ``late-chunking serve``.
+            module: what is run, and its first arguments.
+
+        Raises:
+            AssertionError: with its log, if it ends instead.
+        """
         self._log = TemporaryFile("w+")  # noqa: SIM115 - closed with the process
         self.process = subprocess.Popen(
             [sys.executable, "-m", *module, "--port", "0", *options],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
             stderr=self._log,
             stdout=self._log,
             text=True,
@@ -80,9 +90,11 @@ class Process:
         self.process.send_signal(signal.SIGTERM)
 
     def __enter__(self) -> "Process":
+        """Begin."""
         return self
 
     def __exit__(self, *error: object) -> None:
+        """End it, whatever it is doing."""
         self.process.kill()
         self.process.wait()
         self._log.close()
