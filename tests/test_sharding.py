@@ -61,22 +61,25 @@ try:
             found.append([one.index, one.document.id, [c.text for c in one.chunks], one.vectors.tolist()])
 except Exception as error:
     found.append(repr(error))
-print(json.dumps([state.process_index, state.num_processes, ran, found]))
+with open(f"{sys.argv[3]}/{state.process_index}.json", "w") as said:
+    json.dump([state.num_processes, ran, found], said)
 leave_launch()
 """
 
 
 def launched(tmp_path: Path, *arguments: str) -> dict[int, list]:
-    """What each of two processes says."""
+    """What each of two processes says, in a file of its own: in one pipe long lines would mix."""
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    result = subprocess.run(
-        [*LAUNCH, str(path), *arguments], env=environment, capture_output=True, text=True, timeout=200, check=True
+    subprocess.run(
+        [*LAUNCH, str(path), *arguments, str(tmp_path)], env=environment, capture_output=True, timeout=200, check=True
     )
-    said = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
-    assert [total for _, total, *_ in said] == [2, 2]
-    return {process: [ran, found] for process, _, ran, found in said}
+    said = {}
+    for process in range(2):
+        total, *said[process] = json.loads((tmp_path / f"{process}.json").read_text())
+        assert total == 2
+    return said
 
 
 @pytest.mark.slow
