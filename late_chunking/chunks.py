@@ -19,7 +19,7 @@ def make_chunks(
         cuts: the strategies and what they found.
         alignment: the tokens of all boundaries, in the same order.
     """
-    token_spans = alignment.own.tolist()
+    token_spans = [Span(*edges) for edges in alignment.own.tolist()]
     chunks: list[Chunk] = []
     for strategy, boundaries in cuts:
         settings = settings_of(strategy)
@@ -34,7 +34,7 @@ def make_chunks(
                 index=first + place,
                 strategy=strategy.name,
                 span=item.span,
-                token_span=Span(*token_spans[first + place]),
+                token_span=token_spans[first + place],
                 text=document.text[item.span.start : item.span.end],
                 level=item.level,
                 kind=item.kind,

@@ -106,7 +106,7 @@ def check_window(device: torch.device, dtype: torch.dtype, width: int) -> Result
         layer.attn.sliding_window = 65
     reach, length = 2 * 64, 600
     (sequence,) = documents([length])
-    other = TokenSequence(sequence.ids.copy(), sequence.rows, sequence.bags, sequence.offsets)
+    other = TokenSequence(sequence.ids.copy(), sequence.rows, sequence.bags, sequence.sizes)
     other.ids[300] = (other.ids[300] + 7) % 50_000
     encoder = packed_encoder(network.module, 0)
     before, after = (encoder.encode(PackedBatch.of([one]).to(device)).float().cpu() for one in (sequence, other))

@@ -51,20 +51,19 @@ def documents(lengths: Sequence[int], chunk: int = 128, seed: int = 0) -> list[T
     generator = np.random.default_rng(seed)
     made = []
     for length in lengths:
-        offsets = np.arange(0, length, chunk)
+        sizes = np.diff(np.arange(0, length, chunk), append=length)
         ids = generator.integers(_FIRST_ORDINARY, VOCABULARY, length)
-        made.append(TokenSequence(ids, np.arange(len(offsets)), np.arange(length), offsets))
+        made.append(TokenSequence(ids, np.arange(len(sizes)), np.arange(length), sizes))
     return made
 
 
 def pieces(sequences: Sequence[TokenSequence], chunk: int = 128) -> list[TokenSequence]:
     """Cut documents into chunks that are read alone."""
-    nothing = np.zeros(1, dtype=np.int64)
     made = []
     for sequence in sequences:
         for start in range(0, len(sequence), chunk):
             ids = sequence.ids[start : start + chunk]
-            made.append(TokenSequence(ids, nothing, np.arange(len(ids)), nothing))
+            made.append(TokenSequence(ids, np.array([0]), np.arange(len(ids)), np.array([len(ids)])))
     return made
 
 

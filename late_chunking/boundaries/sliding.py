@@ -23,13 +23,13 @@ def slide(source: SourceText, ruler: UnitRuler, size: int, overlap: int) -> list
     # Two windows that differ by white space before their first visible character start together
     # once trimmed; the later one holds all of the earlier.
     kept = np.append(starts[1:] != starts[:-1], True)[: len(starts)]
-    return [Boundary(Span(int(start), int(end))) for start, end in zip(starts[kept], ends[kept], strict=True)]
+    return [Boundary(Span(*edges)) for edges in zip(starts[kept].tolist(), ends[kept].tolist(), strict=True)]
 
 
 def sliding_edges(ruler: UnitRuler, length: int, size: int, overlap: int) -> tuple[IntArray, IntArray]:
     """Give the edges of the windows before trimming: the first begins at 0, the last ends at `length`."""
-    cuts, begun = np.unique(ruler.starts, return_index=True)
-    cuts = np.append(cuts, length)  # [K + 1]
+    begun = np.flatnonzero(np.diff(ruler.starts, prepend=-1))  # [K], the first unit at each place
+    cuts = np.append(ruler.starts[begun], length)  # [K + 1]
     begun = np.append(begun, len(ruler.starts))  # [K + 1]: units begun before each cut
     cuts[0] = 0
     last = len(cuts) - 1

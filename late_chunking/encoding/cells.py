@@ -156,18 +156,17 @@ def make_cells(
     """
     head, tail = surroundings(tokens, tokenizer)
     cells = Cells.of(cuts, windows, len(head) if pool_prompt else 0, len(tail))
-    ids, begins, heads = written(tokens, windows, head, tail, headers)
+    ids, heads = written(tokens, windows, head, tail, headers)
     sequences = []
-    for window in range(len(windows)):
-        own = ids[begins[window] : begins[window + 1]]
+    for window, own in enumerate(ids):
         rows = np.flatnonzero(cells.windows == window)
         bags = np.arange(heads[window], len(own) - len(tail))
-        offsets = cells.starts[rows] - windows.starts[window]
+        sizes = cells.ends[rows] - cells.starts[rows]
         if window == 0 and cells.head:
-            rows, offsets = np.append(rows, len(cells.starts)), np.append(offsets, len(bags))
+            rows, sizes = np.append(rows, len(cells.starts)), np.append(sizes, len(head))
             bags = np.append(bags, np.arange(len(head)))
         if window == len(windows) - 1 and cells.tail:
-            rows, offsets = np.append(rows, cells.rows - 1), np.append(offsets, len(bags))
+            rows, sizes = np.append(rows, cells.rows - 1), np.append(sizes, len(tail))
             bags = np.append(bags, np.arange(len(own) - len(tail), len(own)))
-        sequences.append(TokenSequence(own, rows, bags, offsets))
+        sequences.append(TokenSequence(own, rows, bags, sizes))
     return sequences, cells

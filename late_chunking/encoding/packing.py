@@ -64,18 +64,18 @@ class PackedBatch:
         if filled:
             sequences = [*sequences, *_fillings(sequences)]
         bounds = np.cumsum([0, *map(len, sequences)])  # [N + 1]
-        bag_sizes = np.array([len(sequence.bags) for sequence in sequences])
-        bag_starts = np.cumsum(bag_sizes) - bag_sizes
+        sizes = np.concatenate([sequence.sizes for sequence in sequences])  # [B]
+        bag_ends = np.cumsum(sizes)
         parts = [
             *(sequence.ids for sequence in sequences),
             *(np.arange(len(sequence)) for sequence in sequences),
             bounds,
             *(sequence.bags + start for sequence, start in zip(sequences, bounds[:-1], strict=True)),
-            *(sequence.offsets + start for sequence, start in zip(sequences, bag_starts, strict=True)),
+            bag_ends - sizes,
         ]
         numbers = torch.empty(sum(map(len, parts)), dtype=torch.int64, pin_memory=pinned)
         np.concatenate(parts, out=numbers.numpy())
-        return cls(numbers, tuple(bounds.tolist()), int(bag_sizes.sum()))
+        return cls(numbers, tuple(bounds.tolist()), int(sizes.sum()))
 
     def to(self, device: torch.device) -> Self:
         """Copy to a device; from pinned memory, this returns before it is done."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +21,13 @@ class TokenSequence:
         ids: [L], special tokens, prompt, content, special tokens.
         rows: [B], which of the document's vectors each bag belongs to; no row twice.
         bags: [M], places in the sequence, bag after bag.
-        offsets: [B], where each bag begins in `bags`; none is empty.
+        sizes: [B], how many places in `bags` are each bag's; none is empty.
     """
 
     ids: IntArray
     rows: IntArray
     bags: IntArray
-    offsets: IntArray
+    sizes: IntArray
 
     def __len__(self) -> int:
         """Tokens in the sequence."""
@@ -37,10 +38,8 @@ def count_pooled(sequences: Sequence[TokenSequence], rows: int) -> npt.NDArray[n
     """Count the tokens in all bags of each row, float32 [rows]."""
     if not sequences:
         return np.zeros(rows, dtype=np.float32)
-    ends = np.cumsum([len(sequence.bags) for sequence in sequences])
-    begun = np.concatenate([one.offsets + end - len(one.bags) for one, end in zip(sequences, ends, strict=True)])
-    sizes = np.diff(begun, append=ends[-1])  # of each bag
     of_rows = np.concatenate([sequence.rows for sequence in sequences])
+    sizes = np.concatenate([sequence.sizes for sequence in sequences])
     return np.bincount(of_rows, weights=sizes, minlength=rows).astype(np.float32)
 
 
@@ -70,49 +69,34 @@ def make_sequences(
         first_row: the row of the first span's vector.
     """
     head, tail = surroundings(tokens, tokenizer)
-    ids, begins, heads = written(tokens, windows, head, tail, headers)
+    ids, heads = written(tokens, windows, head, tail, headers)
     rows, read_in, ranges = _parts(alignment, windows, heads, len(head) * pool_prompt, len(tail))
     lengths = ranges[:, :, 1] - ranges[:, :, 0]  # [P, 3]
     sizes = lengths.sum(axis=1)  # [P]
     bags = _spread(ranges[:, :, 0].ravel(), lengths.ravel())
-    ends = np.cumsum(sizes)
-    # Bags and parts of each window: sorted by window, so each has a run of them.
-    edges = read_in.searchsorted(np.arange(len(windows) + 1))  # [W + 1]
-    begun = np.insert(ends, 0, 0)  # [P + 1], where each part's bag begins
-    offsets = begun[:-1] - begun[edges[read_in]]
     rows += first_row
-    places, parts, bounds = begins.tolist(), edges.tolist(), begun[edges].tolist()
+    # Parts are sorted by window, so each window has a run of them, and of places in their bags.
+    edges = read_in.searchsorted(np.arange(len(windows) + 1))  # [W + 1]
+    bounds = np.append(0, sizes.cumsum())[edges].tolist()
+    parts = edges.tolist()
     return [
-        TokenSequence(
-            ids[places[window] : places[window + 1]],
-            rows[parts[window] : parts[window + 1]],
-            bags[bounds[window] : bounds[window + 1]],
-            offsets[parts[window] : parts[window + 1]],
-        )
-        for window in range(len(windows))
-        if parts[window] < parts[window + 1]  # a window that no span looks at need not be read
+        TokenSequence(ids[window], rows[first:end], bags[bounds[window] : bounds[window + 1]], sizes[first:end])
+        for window, (first, end) in enumerate(pairwise(parts))
+        if first < end  # a window that no span looks at need not be read
     ]
 
 
 def written(
     tokens: TokenizedText, windows: Windows, head: IntArray, tail: IntArray, headers: Sequence[IntArray]
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Write the ids of all windows, one after the other.
+) -> tuple[list[IntArray], IntArray]:
+    """Write the ids of each window.
 
     Returns:
-        The ids [Σ L], where each window begins in them [W + 1], and how many stand before each
-        window's text [W].
+        For each window its ids [L], and how many of them stand before its text, [W].
     """
-    lengths = windows.ends - windows.starts
-    before = len(head) + np.asarray([len(header) for header in headers] or [0] * len(windows))
-    begins = np.insert(np.cumsum(before + lengths + len(tail)), 0, 0)
-    ids = np.empty(int(begins[-1]), dtype=np.int64)
-    ids[begins[:-1, None] + np.arange(len(head))] = head
-    ids[_spread(begins[:-1] + before, lengths)] = tokens.ids[_spread(windows.starts, lengths)]
-    ids[begins[1:, None] - len(tail) + np.arange(len(tail))] = tail
-    for begin, header in zip(begins[:-1] + len(head), headers, strict=False):
-        ids[begin : begin + len(header)] = header
-    return ids, begins, before
+    ranges = zip(windows.starts.tolist(), windows.ends.tolist(), headers or repeat(head[:0]), strict=False)
+    ids = [np.concatenate((head, header, tokens.ids[start:end], tail)) for start, end, header in ranges]
+    return ids, np.asarray([len(each) - len(tail) for each in ids]) - (windows.ends - windows.starts)
 
 
 def surroundings(tokens: TokenizedText, tokenizer: Tokenizer) -> tuple[IntArray, IntArray]:
