@@ -2,13 +2,16 @@
 
     python scripts/bench.py [--quick] [--times 3] [--only encoders,peers] [--plot FILE.png]
 
+Each part runs in a process of its own, so that none measures what another left behind.
 The last line of stdout is JSON: ``{"machine": …, "ratios": {name: {"value": x, "at_least" or "at_most": y}}}``.
 """
 
 import argparse
 import json
+import multiprocessing
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -33,7 +36,7 @@ def main() -> None:
     parser.add_argument("--only", help="parts to run, by name")
     parser.add_argument("--plot", type=Path, help="draw the costs there")
     arguments = parser.parse_args()
-    parts: dict[str, Callable[[bool, int], Iterator[Row]]] = {
+    parts: dict[str, Callable[[bool, int], Iterable[Row]]] = {
         "encoders": encoders.rows,
         "peers": peers.rows,
         "splitting": splitting.rows,
@@ -45,11 +48,22 @@ def main() -> None:
         parser.error(f"--only: {', '.join(unknown)} is none of {', '.join(parts)}")
     ratios = {}
     for name in chosen:
-        for key, entry, shown in parts[name](arguments.quick, 1 if arguments.quick else arguments.times):
+        for key, entry, shown in alone(parts[name], arguments.quick, 1 if arguments.quick else arguments.times):
             ratios[key] = entry
             missed = entry["value"] < entry.get("at_least", 0) or entry["value"] > entry.get("at_most", float("inf"))
             print(f"{shown}{'  (bar missed)' if missed else ''}", flush=True)
     print(json.dumps({"machine": machine(), "ratios": ratios}))
+
+
+def alone(part: Callable[[bool, int], Iterable[Row]], quick: bool, times: int) -> list[Row]:
+    """Run a part in a process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(listed, part, quick, times).result()
+
+
+def listed(part: Callable[[bool, int], Iterable[Row]], quick: bool, times: int) -> list[Row]:
+    """Run a part to its end."""
+    return list(part(quick, times))
 
 
 def machine() -> dict[str, str | int]:

@@ -28,7 +28,7 @@ Points = dict[int, float]
 
 def rows(quick: bool, times: int, plot: Path | None = None) -> Iterator[Row]:
     """Measure cost and memory; draw the costs, if asked to."""
-    lengths = by_length([512, 1024, 2048] if quick else [2**power for power in range(9, 16)], times)
+    lengths = by_length([256, 512, 1024] if quick else [2**power for power in range(9, 16)], times)
     fit = fitted(lengths)
     worst = max(abs(cost / expected(fit, length) - 1) for length, cost in lengths.items())
     listed = ", ".join(f"{length}: {1e6 * cost:.0f}" for length, cost in lengths.items())
@@ -47,7 +47,7 @@ def rows(quick: bool, times: int, plot: Path | None = None) -> Iterator[Row]:
     )
     if plot is not None:
         draw(lengths, fit, counts, plot)
-    for mode, count in (("embedded", 8),) if quick else (("planned", 300), ("embedded", 40)):
+    for mode, count in (("embedded", 3),) if quick else (("planned", 300), ("embedded", 40)):
         fewer, more = (peak_memory(number, mode) for number in (count, 4 * count))
         yield (
             f"memory_{mode}",

@@ -30,7 +30,7 @@ def rows(quick: bool, times: int) -> Iterator[Row]:
         reader = reader_of(network)
         budget = default_batch_tokens(CPU)
         large = width > SHAPES[0][1]
-        longest = 2048 if quick else 8192
+        longest = 1024 if quick else 8192
         mixed = np.geomspace(300, 1000 if quick else 4000, 4 if quick or large else 8).astype(int)
         shuffled = np.random.default_rng(0).permutation(mixed).tolist()
         cases = {

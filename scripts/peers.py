@@ -15,7 +15,7 @@ _DOCUMENT = 6_000  # characters of a document
 
 def rows(quick: bool, times: int) -> list[Row]:
     """Compare the time for the same documents, all read in windows of 256 tokens without overlap."""
-    text = sample(12_000 if quick else 120_000)
+    text = sample(5_000 if quick else 120_000)
     documents = [text[start : start + _DOCUMENT] for start in range(0, len(text), _DOCUMENT)]
     chunker = LateChunker("embedded", device="cpu", window_overlap=0)
     runs = ways(chunker, documents)
