@@ -1,4 +1,4 @@
-"""The command line: ``late-chunking compare | chunk | embed | info | serve | evaluate``.
+"""The command line: ``late-chunking compare | chunk | embed | info | serve | evaluate | adapt``.
 
 Exit codes: 0 done, 2 wrong usage or bad input, 130 interrupted, 1 anything else.
 """
@@ -16,6 +16,7 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from late_chunking import __version__, display
+from late_chunking.adaptation.command import adapt
 from late_chunking.boundaries import make_strategies, needs_vectors
 from late_chunking.dependencies import require
 from late_chunking.documents import Document, EmbeddedDocument
@@ -221,6 +222,7 @@ def info(
 
 app.command()(serve)
 app.command()(evaluate)
+app.command()(adapt)
 
 
 def main() -> None:

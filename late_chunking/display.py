@@ -1,6 +1,7 @@
 """What the command line shows people: tables, cuts, progress."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy.typing as npt
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from late_chunking.boundaries.strategy import TEXT
@@ -16,12 +17,14 @@ from late_chunking.documents import Chunk, Document, EmbeddedDocument
 from late_chunking.writer import ContextWriter
 
 if TYPE_CHECKING:
+    from late_chunking.adaptation.verdict import Change
     from late_chunking.evaluation.report import Row
 
 __all__ = [
     "console_error",
     "counted",
     "escape",
+    "print_changes",
     "print_chunks",
     "print_comparison",
     "print_evaluation",
@@ -30,6 +33,7 @@ __all__ = [
     "print_suggestion",
     "print_usage",
     "progress",
+    "training_progress",
 ]
 
 _WIDE: Final = 160  # columns of a terminal that a table of all measures needs
@@ -48,6 +52,37 @@ def progress(documents: Iterable[Document], total: int) -> Iterator[Document]:
         for document in documents:
             yield document
             bar.advance(task)
+
+
+class TrainingProgress:
+    """Shows steps and loss of a training on a terminal's stderr, and each look at held-back documents anywhere."""
+
+    def __init__(self, bar: Progress) -> None:
+        """Begin."""
+        self._bar = bar
+        self._task = bar.add_task("", total=None, loss="")
+
+    def each(self, done: int, total: int, loss: float) -> None:
+        """Show a step."""
+        self._bar.update(self._task, completed=done, total=total, loss=f"loss {loss:.3f}")
+
+    def looked(self, step: int, measure: float) -> None:
+        """Print what the held-back documents say."""
+        console_error.print(f"after {counted(step, 'step')}: nDCG@10 {measure:.3f} on held-back documents")
+
+
+@contextmanager
+def training_progress() -> Iterator[TrainingProgress]:
+    """Show a training."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed}/{task.total} steps"),
+        TextColumn("{task.fields[loss]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console_error, disable=not console_error.is_terminal, transient=True) as bar:
+        yield TrainingProgress(bar)
 
 
 def print_comparison(
@@ -132,8 +167,7 @@ def print_evaluation(title: str, rows: Sequence["Row"], measure: str) -> None:
             *(str(row.chunks), f"{row.tokens:.0f}", str(row.passes), *means, _mean(row.document, measure)),
             f"[{style}]{escape(difference)}[/]",
         )
-    # What is no terminal has no width; in a file or a pipe, tables are not squeezed.
-    (console if console.is_terminal else Console(highlight=False, emoji=False, width=_WIDE)).print(table)
+    _wide().print(table)
 
 
 def _mean(means: Mapping[str, float], name: str) -> str:
@@ -161,6 +195,26 @@ def print_usage(writer: ContextWriter | None) -> None:
 def print_suggestion(label: str, why: str, *, sure: bool) -> None:
     """Print which arm to take."""
     console.print(f"[{'green' if sure else 'yellow'}]suggested:[/] {escape(label)} ({escape(why)})", soft_wrap=True)
+
+
+def print_changes(changes: Sequence["Change"], why: str, *, better: bool) -> None:
+    """Print what a training has changed, and whether its model may be called better."""
+    table = Table(title="nDCG@10 over all chunks", title_justify="left", box=box.SIMPLE_HEAD)
+    for name, side in (("data", "left"), ("vectors", "left"), ("before", "right"), ("after", "right"), ("", "right")):
+        table.add_column(name, justify=side, no_wrap=True)
+    for one in changes:
+        interval = one.interval
+        style = "green" if interval.low > 0 else "red" if interval.high < 0 else "default"
+        difference = escape(f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]")
+        table.add_row(escape(one.data), one.mode, f"{one.before:.3f}", f"{one.after:.3f}", f"[{style}]{difference}[/]")
+    _wide().print(table)
+    style, word = ("green", "better:") if better else ("yellow", "not to be called better:")
+    console.print(f"[{style}]{word}[/] {escape(why)}", soft_wrap=True)
+
+
+def _wide() -> Console:
+    """Give a console for wide tables: what is no terminal has no width, so they are not squeezed in files and pipes."""
+    return console if console.is_terminal else Console(highlight=False, emoji=False, width=_WIDE)
 
 
 def _ranks(scores: Scores) -> list[int]:

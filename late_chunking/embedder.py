@@ -1,7 +1,7 @@
 """The whole way: documents → plans → batches → token vectors → sums over spans → vectors."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, Self, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from late_chunking.encoding.head import Head
 from late_chunking.encoding.model import Network
 from late_chunking.encoding.packing import Cost, pack
 from late_chunking.encoding.reader import Reader
-from late_chunking.encoding.selfcheck import choose_encoder
+from late_chunking.encoding.selfcheck import Choice, choose_encoder
 from late_chunking.encoding.staging import staging_for
 from late_chunking.errors import (
     DeviceError,
@@ -51,16 +51,30 @@ class LateChunker:
             ModelError: if the model cannot be found or used.
             InvalidParameter: if an option is unknown or wrong.
         """
-        self.settings = make_settings(model, options)
-        self.planner = Planner.load(self.settings)
-        self.network = Network.load(
-            self.planner.folder,
-            device=self.settings.device,
-            dtype=self.settings.dtype,
-            trust_remote_code=self.settings.trust_remote_code,
+        settings = make_settings(model, options)
+        planner = Planner.load(settings)
+        network = Network.load(
+            planner.folder,
+            device=settings.device,
+            dtype=settings.dtype,
+            trust_remote_code=settings.trust_remote_code,
         )
-        self.head = Head.load(self.planner.folder, self.network.hidden_size, normalize=self.settings.normalize)
-        self.choice = choose_encoder(self.network, self.planner.folder.window, compiled=self.settings.compile)
+        self._put_together(planner, network, choose_encoder(network, planner.folder.window, compiled=settings.compile))
+
+    @classmethod
+    def around(cls, planner: Planner, network: Network, choice: Choice) -> Self:
+        """Embed with a network that is loaded already, and perhaps still changing."""
+        chunker = cls.__new__(cls)
+        chunker._put_together(planner, network, choice)
+        return chunker
+
+    def _put_together(self, planner: Planner, network: Network, choice: Choice) -> None:
+        """Make what is needed beside the network."""
+        self.settings = planner.settings
+        self.planner = planner
+        self.network = network
+        self.head = Head.load(planner.folder, network.hidden_size, normalize=self.settings.normalize)
+        self.choice = choice
         self.reader = Reader(self.choice.encoder, staging_for(self.network.device))
         self.cost = Cost.of(self.network.config)
         self.batch_tokens = 1  # every sequence goes alone

@@ -16,6 +16,7 @@ class ModelInfo:
     Attributes:
         model: the name it was asked for by.
         revision: the commit, for a model of the hub.
+        base_model: the model whose weights it was merged into, for an adapter.
         architecture: the transformer's ``model_type``.
         dimensions: D of the vectors.
         window: tokens read at once, special tokens and prompt included.
@@ -35,6 +36,7 @@ class ModelInfo:
 
     model: str
     revision: str | None
+    base_model: str | None
     architecture: str
     dimensions: int
     window: int
@@ -57,6 +59,7 @@ class ModelInfo:
         return cls(
             model=folder.name,
             revision=folder.commit or settings.revision,
+            base_model=folder.adapter.base if folder.adapter else None,
             architecture=str(folder.config.get("model_type", "unknown")),
             dimensions=head.dimensions,
             window=folder.window,

@@ -22,7 +22,8 @@ Options = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=JSON", help="Any option of the strategy; may be repeated.")
 ]
 Model = Annotated[
-    str, typer.Option(envvar="MODEL_ID", help="'embedded', a model folder, or the id of a model on the hub.")
+    str,
+    typer.Option(envvar="MODEL_ID", help="'embedded', 'embedded-late', or the folder or hub id of a model or adapter."),
 ]
 Revision = Annotated[str | None, typer.Option(envvar="REVISION", help="Branch, tag or commit of a model on the hub.")]
 Device = Annotated[str | None, typer.Option(help="A torch device, such as cpu or cuda:0; found by itself otherwise.")]

@@ -166,6 +166,7 @@ def _local_attention(
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(mode=False)  # what is kept may be needed where gradients pass
 def _band(queries: int, keys: int, offset: int, window: int, device: torch.device) -> torch.Tensor:
     """Tell which keys each query of a block sees, bool [queries, keys]; most blocks are alike."""
     rows = torch.arange(offset, offset + queries, device=device)[:, None]

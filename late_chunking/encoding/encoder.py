@@ -25,6 +25,10 @@ class Encoder(Protocol):
         """Give the last layer's token vectors, [T, D], of a batch on the encoder's device."""
         ...
 
+    def forward(self, batch: PackedBatch) -> torch.Tensor:
+        """Give the same, but so that gradients pass."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PackedEncoder:
@@ -44,6 +48,10 @@ class PackedEncoder:
 
     @torch.inference_mode()
     def encode(self, batch: PackedBatch) -> torch.Tensor:
+        """Encode a batch, for its numbers alone."""
+        return self.forward(batch)
+
+    def forward(self, batch: PackedBatch) -> torch.Tensor:
         """Encode a batch in one forward pass."""
         ids = batch.ids[None]  # [1, T]
         positions = batch.positions[None] + self.first_position  # [1, T]
@@ -70,6 +78,10 @@ class PaddedEncoder:
 
     @torch.inference_mode()
     def encode(self, batch: PackedBatch) -> torch.Tensor:
+        """Encode a batch, for its numbers alone."""
+        return self.forward(batch)
+
+    def forward(self, batch: PackedBatch) -> torch.Tensor:
         """Encode a batch in a forward pass for each group of similar lengths."""
         spans = sorted(pairwise(batch.bounds), key=lambda span: span[1] - span[0])
         hidden: torch.Tensor | None = None

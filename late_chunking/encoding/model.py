@@ -62,6 +62,9 @@ class Network:
             raise InvalidParameter(f"dtype must be one of auto, {', '.join(DTYPES)}, got {dtype!r}")
         number_type = DTYPES.get(dtype or "", torch.bfloat16 if place.type == "cuda" else torch.float32)
         module = _load_module(folder, place, number_type, trust_remote_code=trust_remote_code)
+        if folder.adapter is not None:
+            # Merged in full precision, as it was trained.
+            module = folder.adapter.merge(module.float()).to(number_type)
         module.eval().requires_grad_(False)
         network = cls(module, place, number_type)
         try:

@@ -53,13 +53,14 @@ class Choice:
     reason: str = ""
 
 
-def choose_encoder(network: Network, window: int, *, compiled: bool = False) -> Choice:
+def choose_encoder(network: Network, window: int, *, compiled: bool = False, fixed: bool = True) -> Choice:
     """Try packing against stock attention, sequence by sequence, and choose.
 
     Args:
         network: the network; left with the attention function and the layers of the choice.
         window: the longest sequence it may read.
         compiled: compile its layers.
+        fixed: whether its weights stay as they are, so that they may be laid out for the CPU.
 
     Raises:
         InvalidParameter: if it is to be compiled, but that fails or changes its numbers.
@@ -72,7 +73,7 @@ def choose_encoder(network: Network, window: int, *, compiled: bool = False) -> 
     expected = torch.cat([padded.encode(probe) for probe in probes])  # [T, D]
     if compiled:
         _compile(network, padded, probes, expected)
-    else:
+    elif fixed:
         _pack_linear(network, padded, probes[-1], expected[-probes[-1].tokens :])
     batch = PackedBatch.of(sequences).to(network.device)
     reason = ""

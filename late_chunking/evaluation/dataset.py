@@ -53,7 +53,7 @@ class Dataset:
     whole: bool = False
 
 
-def read_dataset(folder: Path) -> Dataset:
+def read_dataset(folder: Path, *, asked: bool = True) -> Dataset:
     """Read a folder.
 
     Three layouts are known. ``documents.jsonl`` (`id`, `text`, perhaps `title`, and any other
@@ -61,26 +61,30 @@ def read_dataset(folder: Path) -> Dataset:
     `spans` (``[start, end)`` in code points of the text) or `answer`, a passage quoted word for
     word but for white space. Or BEIR's: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/*.tsv``.
 
+    Args:
+        folder: the folder.
+        asked: whether queries are needed; otherwise none are looked for.
+
     Raises:
         InvalidDataset: naming the file and line, if something is missing or wrong.
     """
     if not folder.is_dir():
         raise InvalidDataset(f"{folder}: there is no such folder; one with {_LAYOUTS} is needed")
-    if (folder / _CORPUS).is_file():
+    if asked and (folder / _CORPUS).is_file():
         return _beir(folder)
-    records = folder / _DOCUMENTS
+    records = folder / (_DOCUMENTS if asked or not (folder / _CORPUS).is_file() else _CORPUS)
     documents = tuple(_documents(records) if records.is_file() else _text_files(folder))
     if not documents:
         raise InvalidDataset(f"{folder}: there are no documents in it; {_LAYOUTS} is needed")
-    queries = tuple(_queries(folder / _QUERIES, {document.id: document for document in documents}))
-    return Dataset(folder.resolve().name, documents, queries)
+    queries = _queries(folder / _QUERIES, {document.id: document for document in documents}) if asked else ()
+    return Dataset(folder.resolve().name, documents, tuple(queries))
 
 
 def _documents(path: Path) -> Iterator[Document]:
     """Read documents, a record each."""
     seen: set[str] = set()
     for place, record in _records(path):
-        yield _document(place, record, "id", seen)
+        yield _document(place, record, "_id" if path.name == _CORPUS else "id", seen)
 
 
 def _document(place: str, record: Mapping[str, Any], id_field: str, seen: set[str]) -> Document:

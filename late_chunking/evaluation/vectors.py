@@ -21,7 +21,8 @@ from late_chunking.evaluation.arms import Cutting, Found
 from late_chunking.vectors import Vectors
 from late_chunking.writer import ContextWriter
 
-_FORMAT: Final = 1  # of what is kept; another is not read
+_FORMAT: Final = 2  # of what is kept; another is not read
+_WEIGHTS_AND_SETTINGS: Final = (".safetensors", ".bin", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +179,11 @@ def _saved(
 
 def fingerprint(chunker: LateChunker) -> dict[str, Any]:
     """Tell a model, and how it is run, from others: its settings, and the size and date of its files."""
-    folder = chunker.planner.folder.transformer
-    files = sorted(path for path in folder.iterdir() if path.suffix in (".safetensors", ".bin", ".json"))
-    stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return {"format": _FORMAT, "folder": str(folder), "files": stats, **dataclasses.asdict(chunker.settings)}
+    folder = chunker.planner.folder
+    folders = [folder.transformer, *([folder.adapter.path] if folder.adapter else [])]
+    files = sorted(path for each in folders for path in each.iterdir() if path.suffix in _WEIGHTS_AND_SETTINGS)
+    stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return {"format": _FORMAT, "files": stats, **dataclasses.asdict(chunker.settings)}
 
 
 def _named(context: ContextFunction | None) -> list[str] | None:

@@ -26,6 +26,7 @@ class InfoAnswer(BaseModel):
     modes: list[str]
     model: str
     revision: str | None
+    base_model: str | None
     architecture: str
     dimensions: int
     window: int

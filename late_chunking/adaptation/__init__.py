@@ -1,0 +1,6 @@
+"""Training an encoder for late chunking, on documents and queries of one's own."""
+
+from late_chunking.adaptation.plan import Training
+from late_chunking.adaptation.trainer import Adapted, train
+
+__all__ = ["Adapted", "Training", "train"]

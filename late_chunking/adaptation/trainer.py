@@ -1,0 +1,270 @@
+"""The training itself: steps, looks at the held-back documents, an end."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
+
+from late_chunking.adaptation.adapters import Trainable
+from late_chunking.adaptation.checkpoint import Checkpoint
+from late_chunking.adaptation.loss import contrastive
+from late_chunking.adaptation.material import Material
+from late_chunking.adaptation.plan import Training, fingerprint
+from late_chunking.adaptation.steps import Step, Steps
+from late_chunking.adaptation.vectors import differentiable_vectors
+from late_chunking.characters import BoolArray, IntArray
+from late_chunking.embedder import LateChunker
+from late_chunking.encoding.model import Network
+from late_chunking.encoding.selfcheck import choose_encoder
+from late_chunking.errors import DeviceError
+from late_chunking.evaluation.arms import make_arms, make_cuttings
+from late_chunking.evaluation.comparison import compare
+from late_chunking.evaluation.dataset import Dataset, Query
+from late_chunking.evaluation.relevance import is_relevant
+from late_chunking.evaluation.report import MEASURE
+from late_chunking.evaluation.vectors import Store
+from late_chunking.evaluation.vectors import fingerprint as model_fingerprint
+from late_chunking.planning import Planner
+from late_chunking.plans import DocumentPlan
+from late_chunking.request import DEFAULT_STRATEGY, Request
+from late_chunking.settings import Settings
+
+_SAVED_EVERY: Final = 60.0  # seconds
+_LARGEST_GRADIENT: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """What came of a training.
+
+    Attributes:
+        trainable: the network, with the best of what was learnt.
+        planner: of the model.
+        end: where the run ended.
+    """
+
+    trainable: Trainable
+    planner: Planner
+    end: Checkpoint
+
+
+class Trainer:
+    """Trains one model on one set of documents."""
+
+    def __init__(self, settings: Settings, material: Material, held: Dataset, training: Training) -> None:
+        """Load the model, and prepare the documents.
+
+        Args:
+            settings: of the model; its numbers are computed as `training` says.
+            material: what to train on.
+            held: what to measure by.
+            training: how.
+        """
+        self.training = training
+        precision = training.precision
+        self.accelerator = Accelerator(cpu=not torch.accelerator.is_available(), mixed_precision="no")
+        self.planner = Planner.load(replace(settings, dtype="float32"))
+        network = Network.load(
+            self.planner.folder,
+            device=settings.device,
+            dtype="float32",
+            trust_remote_code=settings.trust_remote_code,
+        )
+        if precision == "auto":
+            precision = "bf16" if network.device.type == "cuda" else "no"
+        self.lower = precision == "bf16"
+        choice = choose_encoder(network, self.planner.folder.window, fixed=False)
+        self.trainable = Trainable(network, training.rank, training.seed)
+        self.chunker = LateChunker.around(self.planner, network, choice)
+        self.material = material.parted(self.planner, training.document_tokens)
+        self.held = held
+        self.steps = Steps(len(self.material.documents), training, self.planner.folder.window)
+        self.optimizer = torch.optim.AdamW(self.trainable.parameters.values(), lr=training.highest_rate)
+        held_material = Material.of(held)
+        files = {name: value for name, value in model_fingerprint(self.chunker).items() if name != "device"}
+        self.run = fingerprint(training.record(), files, self.material.fingerprint, held_material.fingerprint)
+
+    def train(
+        self,
+        folder: Path,
+        *,
+        each: Callable[[int, int, float], None] = lambda number, total, loss: None,
+        looked: Callable[[int, float], None] = lambda step, measure: None,
+    ) -> Adapted:
+        """Train to the end, going on where an earlier run of the same settings stopped.
+
+        Args:
+            folder: for checkpoints; must exist.
+            each: told the number of steps done, of all, and the last one's loss.
+            looked: told the number of steps done and the held-back measure.
+
+        Raises:
+            InvalidParameter: if the folder holds a run of other settings.
+            DeviceError: if the loss is not finite.
+        """
+        state = Checkpoint.load(folder, self.run)
+        if state is None:
+            state = Checkpoint(self.run, parameters=self.trainable.state(), optimizer=self.optimizer.state_dict())
+            self._look(state, looked)
+        else:
+            self.trainable.load(state.parameters)
+            self.optimizer.load_state_dict(state.optimizer)
+        begun, saved = time.monotonic() - state.seconds, time.monotonic()
+        while state.step < self.steps.total and not self._has_stalled(state):
+            loss = self._take(self.steps.step(state.step))
+            state.step += 1
+            state.losses.append(loss)
+            each(state.step, self.steps.total, loss)
+            looking = state.step % self.training.check_every == 0 or state.step == self.steps.total
+            if looking:
+                self._look(state, looked)
+            state.seconds = time.monotonic() - begun
+            if looking or time.monotonic() - saved > _SAVED_EVERY:
+                self._save(state, folder)
+                saved = time.monotonic()
+        self.trainable.load(state.best)
+        return Adapted(self.trainable, self.planner, state)
+
+    def _take(self, step: Step) -> float:
+        """Take one step, and give its loss."""
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self._loss(step)
+        value = float(loss.detach())
+        if not np.isfinite(value):
+            raise DeviceError(f"the loss of step {step.number} is not finite: {value}; try a lower learning rate")
+        loss.backward()  # type: ignore[no-untyped-call]
+        parameters = list(self.trainable.parameters.values())
+        if self.accelerator.num_processes > 1:
+            for parameter in parameters:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                # Each process has the gradients of the vectors that it made: the whole is their sum.
+                parameter.grad = self.accelerator.reduce(parameter.grad, "sum")
+        torch.nn.utils.clip_grad_norm_(parameters, _LARGEST_GRADIENT)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.training.highest_rate * self.steps.rate(step.number)
+        self.optimizer.step()
+        return value
+
+    def _loss(self, step: Step) -> torch.Tensor:
+        """Give the loss of all queries of a step, which each process computes; gradients pass to its own vectors."""
+        request = Request((step.strategy,), mode=step.mode)
+        plans, asked = [], []
+        for place in step.documents:
+            plans.append(_decided(self.planner.plan(self.material.documents[place], request)))
+            queries = self.material.queries[place]
+            drawn = self.steps.queries(step.number, place, len(queries))
+            asked.append([queries[one] for one in drawn.tolist()])
+        shares = np.array_split(np.arange(len(plans)), self.accelerator.num_processes)
+        made = self._made(plans, asked, shares[self.accelerator.process_index])
+        chunks, questions = self._everyones(made, plans, asked, shares)
+        relevant = torch.from_numpy(_relevant(plans, asked)).to(chunks.device)
+        return contrastive(questions, chunks, relevant, self.training.scale)
+
+    def _made(
+        self, plans: Sequence[DocumentPlan], asked: Sequence[Sequence[Query]], share: IntArray
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Make the vectors of some documents' chunks and of their queries, in one pass: [C, D] and [Q, D]."""
+        documents = [plans[place] for place in share.tolist()]
+        texts = [query.text for place in share.tolist() for query in asked[place]]
+        questions = [_decided(plan) for plan in self.chunker.plan_texts(texts, input_type="query")] if texts else []
+        together = [*documents, *questions]
+        if not sum(plan.rows for plan in together):
+            nothing = torch.zeros(0, self.chunker.head.dimensions, device=self.chunker.network.device)
+            return nothing, nothing
+        kind = self.chunker.network.device.type
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=self.lower):
+            vectors = differentiable_vectors(self.chunker, together)
+        count = sum(plan.rows for plan in documents)
+        return vectors[:count], vectors[count:]
+
+    def _everyones(
+        self,
+        made: tuple[torch.Tensor, torch.Tensor],
+        plans: Sequence[DocumentPlan],
+        asked: Sequence[Sequence[Query]],
+        shares: Sequence[IntArray],
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Put one's own vectors among those of the other processes, which are constants here."""
+        if len(shares) == 1:
+            return made
+        counts = (
+            [sum(plans[place].rows for place in share.tolist()) for share in shares],
+            [sum(len(asked[place]) for place in share.tolist()) for share in shares],
+        )
+        together = []
+        for own, sizes in zip(made, counts, strict=True):
+            padded = own.new_zeros(max(*sizes, 1), own.shape[1])
+            padded[: len(own)] = own.detach()
+            gathered = self.accelerator.gather(padded).view(len(shares), -1, own.shape[1])
+            parts = [gathered[process, :size] for process, size in enumerate(sizes)]
+            parts[self.accelerator.process_index] = own
+            together.append(torch.cat(parts))
+        return together[0], together[1]
+
+    def _look(self, state: Checkpoint, looked: Callable[[int, float], None]) -> None:
+        """Measure by the held-back documents, and keep the best."""
+        said: list[Any] = [held_measure(self.chunker, self.held) if self.accelerator.is_main_process else None]
+        if self.accelerator.num_processes > 1:
+            said = broadcast_object_list(said)
+        state.measures[state.step] = float(said[0])
+        if state.best_step == state.step:
+            state.best = self.trainable.state()
+        looked(state.step, float(said[0]))
+
+    def _has_stalled(self, state: Checkpoint) -> bool:
+        """Tell whether the last looks found nothing better."""
+        later = [step for step in state.measures if step > state.best_step]
+        return len(later) >= self.training.patience
+
+    def _save(self, state: Checkpoint, folder: Path) -> None:
+        """Write down where the run stands."""
+        state.parameters, state.optimizer = self.trainable.state(), self.optimizer.state_dict()
+        if self.accelerator.is_main_process:
+            state.save(folder)
+
+
+def train(
+    settings: Settings,
+    material: Material,
+    held: Dataset,
+    training: Training,
+    folder: Path,
+    **told: Any,  # noqa: ANN401
+) -> Adapted:
+    """Train a model; see `Trainer`."""
+    return Trainer(settings, material, held, training).train(folder, **told)
+
+
+def held_measure(chunker: LateChunker, held: Dataset) -> float:
+    """Give the mean nDCG@10 of late vectors over the chunks of all held-back documents."""
+    arms = make_arms("", make_cuttings([DEFAULT_STRATEGY], []), ["late"])
+    (result,) = compare(chunker, held, arms, Store(None))
+    return float(result.corpus[MEASURE].mean())
+
+
+def _decided(plan: Any) -> DocumentPlan:  # noqa: ANN401 - a plan
+    """Narrow a plan: no strategy of a training waits for vectors."""
+    if not isinstance(plan, DocumentPlan):
+        raise TypeError(f"a decided plan is needed, got {type(plan).__name__}")
+    return plan
+
+
+def _relevant(plans: Sequence[DocumentPlan], asked: Sequence[Sequence[Query]]) -> BoolArray:
+    """Tell which chunks answer which queries, bool [Q, C], both document by document."""
+    spans = [np.asarray([chunk.span for chunk in plan.chunks], dtype=np.int64).reshape(-1, 2) for plan in plans]
+    return np.concatenate(
+        [
+            np.concatenate(
+                [is_relevant(own, query.gold.get(plan.document.id, ())) for own, plan in zip(spans, plans, strict=True)]
+            )[None]
+            for queries in asked
+            for query in queries
+        ]
+    )

@@ -1,0 +1,432 @@
+"""Training: its parts against plain ones, its result against other tools, its errors before any work."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from typer.testing import CliRunner
+
+from late_chunking import Document, LateChunker, errors
+from late_chunking.adaptation.adapters import Trainable
+from late_chunking.adaptation.checkpoint import FILE, Checkpoint
+from late_chunking.adaptation.loss import contrastive
+from late_chunking.adaptation.material import Material, split
+from late_chunking.adaptation.plan import Training
+from late_chunking.adaptation.questions import INSTRUCTION, cloze_queries, written_questions
+from late_chunking.adaptation.steps import Steps
+from late_chunking.adaptation.trainer import Trainer
+from late_chunking.adaptation.vectors import differentiable_vectors
+from late_chunking.adaptation.verdict import Change, judge
+from late_chunking.cli import app
+from late_chunking.encoding.model import Network
+from late_chunking.encoding.selfcheck import choose_encoder
+from late_chunking.evaluation import Interval
+from late_chunking.planning import Planner
+from late_chunking.request import Request
+from late_chunking.settings import Settings
+from late_chunking.writer import ContextWriter
+from tests.models import save_folder
+from tests.test_writer import Endpoint, endpoint  # noqa: F401 - a fixture
+from tests.towns import towns, write_towns
+
+ROOT = Path(__file__).parent.parent
+BRIEF = Training(documents_per_step=3, check_every=2, patience=9)
+
+
+def loaded(model: str = "embedded", rank: int | None = 4) -> tuple[LateChunker, Trainable]:
+    """A model, part of which is trained."""
+    planner = Planner.load(Settings(model=model, device="cpu"))
+    network = Network.load(planner.folder, device="cpu", dtype="float32")
+    choice = choose_encoder(network, planner.folder.window, fixed=False)
+    trainable = Trainable(network, rank, 0)
+    return LateChunker.around(planner, network, choice), trainable
+
+
+# --- the loss
+
+
+@given(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**31))
+def test_the_loss_is_what_it_says(count: int, chunks: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    queries, vectors = (
+        torch.nn.functional.normalize(torch.randn(rows, 5, generator=generator, dtype=torch.float64), dim=1)
+        for rows in (count, chunks)
+    )
+    relevant = torch.rand(count, chunks, generator=generator) < 0.4
+    losses = []
+    for query, row in zip(queries, relevant, strict=True):
+        others = [float(torch.exp(7.0 * query @ chunk)) for chunk, hit in zip(vectors, row, strict=True) if not hit]
+        own = [float(torch.exp(7.0 * query @ chunk)) for chunk, hit in zip(vectors, row, strict=True) if hit]
+        if own and others:
+            losses.append(np.mean([-np.log(one / (one + sum(others))) for one in own]))
+    expected = np.mean(losses) if losses else 0.0
+    queries.requires_grad_()
+    found = contrastive(queries, vectors, relevant, 7.0)
+    assert float(found.detach()) == pytest.approx(expected, abs=1e-9)
+    found.backward()
+    assert torch.isfinite(queries.grad).all()
+
+
+# --- vectors that gradients pass
+
+
+@pytest.mark.parametrize("mode", ["late", "naive"])
+def test_trained_vectors_are_those_of_inference(mode: str, embedded: LateChunker) -> None:
+    chunker, _ = loaded()
+    documents = [*towns(3).documents, Document("word " * 700, id="long")]
+    request = Request.of("tokens", {"size": 40, "mode": mode})
+    plans = [chunker.planner.plan(document, request) for document in documents]
+    vectors = differentiable_vectors(chunker, plans)
+    assert vectors.requires_grad
+    expected = [embedded.embed(document, strategy="tokens", size=40, mode=mode).vectors for document in documents]
+    np.testing.assert_allclose(vectors.detach().numpy(), np.concatenate(expected), atol=2e-6)
+
+
+def test_gradients_are_those_of_a_plain_network(tmp_path: Path) -> None:
+    """Packed, with frozen layers through oneDNN and local attention, against transformers' own way."""
+    folder = save_folder(tmp_path, window=128)
+    text = "The ferry carries salt. " * 8
+    chunker, trainable = loaded(str(folder))
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in trainable.parameters.values():
+            parameter.copy_(0.1 * torch.randn(parameter.shape, generator=generator))
+    (plan,) = chunker.plan_texts([text])
+    weights = torch.randn(chunker.head.dimensions, generator=generator)
+    (differentiable_vectors(chunker, [plan])[0] @ weights).backward()
+    packed = {name: parameter.grad.clone() for name, parameter in trainable.parameters.items()}
+
+    module = chunker.network.module
+    trainable._restore()
+    module.set_attn_implementation("sdpa")
+    for parameter in trainable.parameters.values():
+        parameter.grad = None
+    ids = torch.from_numpy(plan.sequences[0].ids)[None]
+    hidden = module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
+    mean = chunker.head.mapped(hidden.mean(dim=0, keepdim=True))
+    (torch.nn.functional.normalize(mean, dim=1)[0] @ weights).backward()
+    assert any(float(gradient.abs().max()) > 1e-4 for gradient in packed.values())
+    for name, parameter in trainable.parameters.items():
+        torch.testing.assert_close(packed[name], parameter.grad, atol=1e-5, rtol=1e-3)
+
+
+# --- what is drawn
+
+
+@given(st.integers(2, 9), st.integers(1, 4), st.integers(0, 99))
+def test_each_epoch_reads_each_document_once(documents: int, each: int, seed: int) -> None:
+    steps = Steps(documents, Training(documents_per_step=each, epochs=2, seed=seed), 256)
+    drawn = [steps.step(number) for number in range(steps.total)]
+    assert drawn == [steps.step(number) for number in range(steps.total)]
+    for epoch in range(2):
+        part = drawn[epoch * steps.per_epoch : (epoch + 1) * steps.per_epoch]
+        assert sorted(place for step in part for place in step.documents) == list(range(documents))
+
+
+def test_steps_vary_and_the_rate_rises_and_falls() -> None:
+    steps = Steps(100, Training(documents_per_step=1, alone=0.25), 256)
+    drawn = [steps.step(number) for number in range(100)]
+    assert {step.strategy.name for step in drawn} == {"tokens", "words", "sentences", "recursive"}
+    assert len({step.strategy for step in drawn}) > 50
+    assert 10 < Counter(step.mode for step in drawn)["naive"] < 40
+    rates = [steps.rate(number) for number in range(100)]
+    assert max(rates) == 1.0
+    assert rates[:10] == sorted(rates[:10])
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert rates[-1] < 0.01
+    assert [step.mode for step in (Steps(9, Training(alone=1.0), 256).step(0),)] == ["naive"]
+
+
+# --- documents and queries
+
+
+def test_material_needs_two_documents_with_queries() -> None:
+    with pytest.raises(errors.InvalidDataset, match=r"at least 2 documents .* got 1"):
+        Material.of(towns(1))
+    with pytest.raises(errors.InvalidDataset, match="of 3 documents with queries 2 would be held back"):
+        split(towns(3), 0)
+
+
+def test_held_back_documents_are_not_trained_on() -> None:
+    kept, held = split(towns(), 5)
+    assert len(held.documents) == 2
+    assert len(kept.documents) == 10
+    for one in (kept, held):
+        assert {name for query in one.queries for name in query.gold} == {document.id for document in one.documents}
+    assert split(towns(), 5)[1] == held
+    assert {tuple(document.id for document in split(towns(), seed)[1].documents) for seed in range(5)} != {
+        tuple(document.id for document in held.documents)
+    }
+
+
+def test_parts_keep_the_text_of_what_answers(embedded: LateChunker) -> None:
+    dataset = towns(4)
+    material = Material.of(dataset)
+    parted = material.parted(embedded.planner, 30)
+    assert len(parted.documents) > 8
+    texts = {document.id: document.text for document in dataset.documents}
+    golds = {
+        query.text: texts[name][slice(*spans[0])] for query in dataset.queries for name, spans in query.gold.items()
+    }
+    found: dict[str, str] = {}
+    for document, queries in zip(parted.documents, parted.queries, strict=True):
+        assert document.text in texts[document.id.partition("#")[0]]
+        for query in queries:
+            for low, high in query.gold[document.id]:
+                found[query.text] = found.get(query.text, "") + document.text[low:high]
+    assert {name: " ".join(text.split()) for name, text in found.items()}.keys() == golds.keys()
+    for name, gold in golds.items():
+        assert found[name].replace(" ", "") == gold.replace(" ", "")
+    assert material.parted(embedded.planner, 8_192) == material
+
+
+def test_sentences_taken_out_are_gone_and_their_places_are_found(embedded: LateChunker) -> None:
+    before = towns()
+    taken = cloze_queries(before, embedded.planner, seed=0)
+    assert cloze_queries(before, embedded.planner, seed=0) == taken
+    assert cloze_queries(before, embedded.planner, seed=1) != taken
+    assert len(taken.queries) >= 3
+    texts = {document.id: document.text for document in taken.documents}
+    for original in before.documents:
+        own = [query for query in taken.queries if original.id in query.gold]
+        assert len(original.text) >= len(texts[original.id]) + sum(len(query.text) for query in own)
+        for query in own:
+            assert query.text in original.text
+            assert query.text not in texts[original.id]
+            ((low, high),) = query.gold[original.id]
+            around = texts[original.id][low:high]
+            start = original.text.index(query.text)
+            first = around[: len(around) // 4]
+            assert original.text[:start].rstrip().endswith((first, around)) or first in original.text[:start]
+            assert around[-10:] in original.text[start + len(query.text) :]
+
+
+def test_questions_are_asked_of_a_language_model(endpoint: Endpoint, embedded: LateChunker) -> None:  # noqa: F811
+    dataset = towns(2)
+    with_queries = written_questions(
+        dataset,
+        embedded.planner,
+        ContextWriter(endpoint.url, "some-model", instruction=INSTRUCTION),
+        per_document=1,
+        seed=0,
+    )
+    assert len(with_queries.queries) == 2
+    assert all("Write one question" in body["messages"][1]["content"] for body in endpoint.bodies)
+    for query, body in zip(with_queries.queries, endpoint.bodies, strict=True):
+        ((name, spans),) = query.gold.items()
+        text = next(document.text for document in dataset.documents if document.id == name)
+        assert text[slice(*spans[0])] in body["messages"][1]["content"]
+        assert query.text
+    Material.of(with_queries)
+
+
+# --- the verdict
+
+
+def test_a_model_is_called_better_only_if_it_is() -> None:
+    held = towns(12)
+    few = towns(4)
+    up, down, none = Interval(0.01, 0.05, 0.09), Interval(-0.09, -0.05, -0.01), Interval(-0.01, 0.02, 0.05)
+
+    def said(*found: tuple[str, str, Interval]) -> tuple[bool, str]:
+        verdict = judge([Change(data, mode, 0.5, 0.55, interval) for data, mode, interval in found], held)
+        return verdict.better, verdict.why
+
+    assert said(("towns", "late", up), ("towns", "naive", none), ("other", "late", none))[0]
+    assert not said(("towns", "late", none))[0]
+    better, why = said(("towns", "late", up), ("other", "naive", down))
+    assert not better
+    assert "worse elsewhere: naive on other" in why
+    assert "too few" in judge([Change("towns", "late", 0.5, 0.6, up)], few).why
+
+
+# --- whole runs
+
+
+def trained(tmp_path: Path, *arguments: str) -> Path:
+    """Run the command in this process."""
+    data = write_towns(tmp_path / "data")
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["adapt", str(data), "--out", str(out), "--check-every", "2", *arguments])
+    assert result.exit_code == 0, result.output
+    return out
+
+
+@pytest.mark.parametrize("arguments", [(), ("--whole",)])
+def test_other_tools_load_what_was_trained(tmp_path: Path, embedded: LateChunker, arguments: tuple[str, ...]) -> None:
+    out = trained(tmp_path, "--documents-per-step", "3", "--learning-rate", "0.0005", *arguments)
+    report = json.loads((out / "report.json").read_text())
+    assert report["steps"] == 4
+    assert len(report["losses"]) == 4
+    assert [(one["data"], one["mode"]) for one in report["changes"]] == [
+        ("data, held back", mode) for mode in ("naive", "late", "blend")
+    ]
+    assert not (out / FILE).exists()
+    texts = ["The ferry carries salt.", "Who built the tower?", *(document.text for document in towns(3).documents)]
+    ours = LateChunker(str(out), device="cpu")
+    theirs = SentenceTransformer(str(out), device="cpu", backend="torch", local_files_only=True)
+    np.testing.assert_allclose(ours.embed_texts(texts), theirs.encode(texts, normalize_embeddings=True), atol=1e-5)
+    if report["best_step"]:
+        assert np.abs(ours.embed_texts(texts) - embedded.embed_texts(texts)).max() > 1e-3
+    assert ours.info().base_model is None
+
+
+def test_an_adapter_is_small_and_merged_at_load(tmp_path: Path, embedded: LateChunker) -> None:
+    out = trained(tmp_path, "--adapter", "--documents-per-step", "3", "--rank", "4", "--query-prompt", "find: ")
+    assert sum(path.stat().st_size for path in out.iterdir()) < 500_000
+    weights = load_file(out / "adapter_model.safetensors")
+    assert {weight.dtype for weight in weights.values()} == {torch.float16}
+    ours = LateChunker(str(out), device="cpu")
+    assert ours.info().base_model == "embedded"
+    assert ours.info().query_prompt == "find: "
+    # By hand: W + B A · alpha / r, alpha being twice the rank.
+    theirs = SentenceTransformer(str(embedded.planner.folder.path), device="cpu", local_files_only=True)
+    module = theirs[0].auto_model
+    for name, weight in weights.items():
+        if ".lora_A." in name:
+            path = name.removeprefix("base_model.model.").partition(".lora_A")[0]
+            product = weights[name.replace("lora_A", "lora_B")].float() @ weight.float()
+            module.get_submodule(path).weight.data += 2.0 * product
+    text = "The ferry carries salt."
+    expected = theirs.encode([text], normalize_embeddings=True)
+    np.testing.assert_allclose(ours.embed_texts([text]), expected, atol=1e-5)
+
+
+def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
+    out = trained(tmp_path, "--adapter", "--rank", "2", "--documents-per-step", "5")
+    config = json.loads((out / "adapter_config.json").read_text())
+    other = save_folder(tmp_path / "other", window=64)
+    nested = tmp_path / "nested"
+
+    def refused(kind: type[Exception], match: str, **changed: object) -> None:
+        (out / "adapter_config.json").write_text(json.dumps({**config, **changed}))
+        with pytest.raises(kind, match=match):
+            LateChunker(str(out), device="cpu")
+
+    refused(errors.UnsupportedModel, "must name a model, got None", base_model_name_or_path=None)
+    refused(errors.UnsupportedModel, "does not fit", base_model_name_or_path=str(other))
+    refused(errors.UnsupportedModel, "does not fit", r=3)
+    refused(errors.UnsupportedModel, "missing or too many", target_modules=["query"])
+    nested.mkdir()
+    (nested / "adapter_config.json").write_text(json.dumps(config))
+    refused(errors.UnsupportedModel, "adapter to another adapter", base_model_name_or_path=str(nested))
+    (out / "adapter_model.safetensors").write_bytes(b"nothing")
+    refused(errors.ModelNotFound, "cannot be read")
+
+
+def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, (kept, held) = Settings(model="embedded", device="cpu"), split(towns(), 0)
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    whole.mkdir()
+    part.mkdir()
+    straight = Trainer(settings, Material.of(kept), held, BRIEF).train(whole)
+    monkeypatch.setattr("late_chunking.adaptation.trainer._SAVED_EVERY", 0.0)
+
+    def stop(done: int, total: int, loss: float) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Trainer(settings, Material.of(kept), held, BRIEF).train(part, each=stop)
+    assert 0 < Checkpoint.load(part, straight.end.run).step < 4
+    ended = Trainer(settings, Material.of(kept), held, BRIEF).train(part)
+    assert ended.end.losses == straight.end.losses
+    assert ended.end.measures == straight.end.measures
+    for name, weight in straight.trainable.state().items():
+        torch.testing.assert_close(ended.trainable.state()[name], weight, atol=0, rtol=0)
+    with pytest.raises(errors.InvalidParameter, match="other settings"):
+        Trainer(settings, Material.of(kept), held, Training(documents_per_step=3, seed=1)).train(part)
+
+
+def test_training_ends_when_nothing_is_gained(tmp_path: Path) -> None:
+    kept, held = split(towns(), 0)
+    training = Training(documents_per_step=1, check_every=1, patience=2, learning_rate=1e-12)
+    adapted = Trainer(Settings(model="embedded", device="cpu"), Material.of(kept), held, training).train(tmp_path)
+    assert adapted.end.step == 2
+    assert adapted.end.best_step == 0
+
+
+def test_bad_input_is_refused_before_any_work(tmp_path: Path) -> None:
+    data = write_towns(tmp_path / "data")
+    one = write_towns(tmp_path / "one", 1)
+    bare = write_towns(tmp_path / "bare")
+    (bare / "queries.jsonl").unlink()
+    wrong = write_towns(tmp_path / "wrong")
+    (wrong / "queries.jsonl").write_text(json.dumps({"query": "?", "doc_id": "town0", "spans": [[0, 9_999]]}))
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "letter.txt").write_text("dear")
+
+    def refused(*arguments: object, match: str) -> None:
+        result = CliRunner().invoke(app, ["adapt", *map(str, arguments), "--model", "/nowhere/at/all"])
+        assert isinstance(result.exception, errors.LateChunkingError), result.output
+        assert match in str(result.exception)
+
+    out = tmp_path / "out"
+    refused(one, "--out", out, match="of 1 documents with queries 2 would be held back")
+    refused(one, "--out", out, "--held-back", data, match="at least 2 documents are needed to train on, got 1")
+    refused(bare, "--out", out, match="there are no queries")
+    refused(wrong, "--out", out, match="outside the text")
+    refused(data, "--out", full, match="it is not empty")
+    refused(data, "--out", out, "--whole", "--adapter", match="no adapter")
+    refused(data, "--out", out, "--queries", "written", match="needs --questions-url")
+    refused(data, "--out", out, "--queries", "guessed", match="must be one of given, written, sentences")
+    refused(data, "--out", out, "--alone", "2", match="alone must be a number from 0 to 1")
+    refused(data, "--out", out, "--epochs", "0", match="epochs must be a number above 0")
+    assert not out.exists()
+
+
+# --- in processes of their own
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "late_chunking", "adapt", *map(str, arguments)]
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+SLOWLY = ("--documents-per-step", "1", "--check-every", "3", "--epochs", "2", "--patience", "99", "--adapter")
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    data = write_towns(tmp_path / "data")
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    subprocess.run(command(data, "--out", straight, *SLOWLY), env=ENVIRONMENT, check=True, timeout=200)
+    with subprocess.Popen(command(data, "--out", killed, *SLOWLY), env=ENVIRONMENT) as running:
+        for _ in range(2_000):
+            if (killed / FILE).is_file():
+                break
+            time.sleep(0.05)
+        running.send_signal(signal.SIGKILL)
+    assert (killed / FILE).is_file()
+    assert not (killed / "report.json").exists()
+    subprocess.run(command(data, "--out", killed, *SLOWLY), env=ENVIRONMENT, check=True, timeout=200)
+    first, second = (load_file(folder / "adapter_model.safetensors") for folder in (straight, killed))
+    assert first.keys() == second.keys()
+    for name, weight in first.items():
+        torch.testing.assert_close(second[name], weight, atol=0, rtol=0)
+
+
+@pytest.mark.slow
+def test_two_processes_learn_as_one(tmp_path: Path) -> None:
+    data = write_towns(tmp_path / "data")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    losses = []
+    for out, start in ((tmp_path / "one", [sys.executable]), (tmp_path / "two", launch)):
+        arguments = ["-m", "late_chunking", "adapt", str(data), "--out", str(out), "--documents-per-step", "3"]
+        subprocess.run([*start, *arguments, "--check-every", "2"], env=ENVIRONMENT, check=True, timeout=250)
+        losses.append(json.loads((out / "report.json").read_text())["losses"])
+    assert len(losses[0]) == 4
+    np.testing.assert_allclose(losses[0], losses[1], atol=2e-3)
