@@ -68,12 +68,13 @@ class TrainingProgress:
 
     def looked(self, step: int, measure: float) -> None:
         """Print what the held-back documents say."""
-        console_error.print(f"after {counted(step, 'step')}: nDCG@10 {measure:.3f} on held-back documents")
+        self._bar.console.print(f"after {counted(step, 'step')}: nDCG@10 {measure:.3f} on held-back documents")
 
 
 @contextmanager
-def training_progress() -> Iterator[TrainingProgress]:
-    """Show a training."""
+def training_progress(*, shown: bool = True) -> Iterator[TrainingProgress]:
+    """Show a training, or, in another process than the main one, nothing."""
+    out = console_error if shown else Console(quiet=True)
     columns = (
         SpinnerColumn(),
         TextColumn("{task.completed}/{task.total} steps"),
@@ -81,7 +82,7 @@ def training_progress() -> Iterator[TrainingProgress]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console_error, disable=not console_error.is_terminal, transient=True) as bar:
+    with Progress(*columns, console=out, disable=not out.is_terminal, transient=True) as bar:
         yield TrainingProgress(bar)
 
 

@@ -131,3 +131,25 @@ def test_a_network_that_cannot_be_compiled_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(selfcheck, "compile_layers", lambda module: setattr(module.encoder, "forward", fail))
     with pytest.raises(errors.InvalidParameter, match=r"compile=True: BertModel cannot be compiled: no compiler$"):
         choose_encoder(Network(network, torch.device("cpu"), torch.float32), 512, compiled=True)
+
+
+def test_gradients_pass_as_through_an_ordinary_layer() -> None:
+    torch.manual_seed(0)
+    linear = nn.Linear(24, 40).requires_grad_(False)
+    packed = PackedLinear(linear, differentiable=True)
+    rows, same = (torch.randn(2, 7, 24, generator=torch.Generator().manual_seed(1)).requires_grad_() for _ in range(2))
+    mapped, expected = packed(rows), linear(same)
+    torch.testing.assert_close(mapped, expected, atol=1e-5, rtol=1e-5)
+    weights = torch.randn_like(expected)
+    (mapped * weights).sum().backward()
+    (expected * weights).sum().backward()
+    torch.testing.assert_close(rows.grad, same.grad, atol=1e-5, rtol=1e-5)
+
+
+def test_layers_that_are_trained_stay_as_they_are() -> None:
+    network = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8).requires_grad_(False))
+    first, second = network
+    restore = pack_linear(network, differentiable=True)
+    assert network[0] is first
+    restore()
+    assert network[1] is second

@@ -142,9 +142,9 @@ def adapt(
     if held is None:
         dataset, held = split(dataset, seed)
     trainer = Trainer(settings, Material.of(dataset), held, training)
-    with display.training_progress() as told:
-        adapted = trainer.train(out, each=told.each, looked=told.looked)
     is_main = launched().is_main_process
+    with display.training_progress(shown=is_main) as told:
+        adapted = trainer.train(out, each=told.each, looked=told.looked)
     leave_launch()
     if is_main:
         outcome = _finished(settings, adapted, trainer, out, [held, *others], cuttings, only_adapter=adapter)

@@ -138,7 +138,8 @@ class Trainer:
         value = float(loss.detach())
         if not np.isfinite(value):
             raise DeviceError(f"the loss of step {step.number} is not finite: {value}; try a lower learning rate")
-        loss.backward()  # type: ignore[no-untyped-call]
+        if loss.requires_grad:  # not where this process had no document to read
+            loss.backward()  # type: ignore[no-untyped-call]
         parameters = list(self.trainable.parameters.values())
         if self.accelerator.num_processes > 1:
             for parameter in parameters:
@@ -228,18 +229,6 @@ class Trainer:
         state.parameters, state.optimizer = self.trainable.state(), self.optimizer.state_dict()
         if self.accelerator.is_main_process:
             state.save(folder)
-
-
-def train(
-    settings: Settings,
-    material: Material,
-    held: Dataset,
-    training: Training,
-    folder: Path,
-    **told: Any,  # noqa: ANN401
-) -> Adapted:
-    """Train a model; see `Trainer`."""
-    return Trainer(settings, material, held, training).train(folder, **told)
 
 
 def held_measure(chunker: LateChunker, held: Dataset) -> float:

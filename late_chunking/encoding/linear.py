@@ -76,11 +76,11 @@ class _Differentiable(torch.autograd.Function):
 
 
 def pack_linear(network: nn.Module, *, differentiable: bool = False) -> Callable[[], None]:
-    """Replace a network's linear layers, where this torch has oneDNN and they are fp32 on a CPU, and fixed.
+    """Replace a network's linear layers, where this torch has oneDNN and they are fp32 on a CPU.
 
     Args:
         network: the network.
-        differentiable: let gradients pass to what goes into them.
+        differentiable: let gradients pass to what goes into them; layers that are trained stay.
 
     Returns:
         What puts the layers back. Until it is dropped, the weights are held twice.
@@ -95,7 +95,8 @@ def pack_linear(network: nn.Module, *, differentiable: bool = False) -> Callable
         if gelu:
             changes.append((parent, "intermediate_act_fn", nn.Identity()))
         for name, child in list(parent.named_children()):
-            if isinstance(child, nn.Linear) and _is_packable(child):
+            trained = differentiable and any(parameter.requires_grad for parameter in child.parameters())
+            if isinstance(child, nn.Linear) and _is_packable(child) and not trained:
                 made = PackedLinear(child, gelu=gelu and name == "dense", differentiable=differentiable)
                 changes.append((parent, name, made))
     originals = [(parent, name, getattr(parent, name)) for parent, name, _ in changes]
@@ -121,8 +122,7 @@ def _is_packable(module: Any) -> bool:  # noqa: ANN401 - whatever a network hold
     if type(module) is not nn.Linear:
         return False
     weight = module.weight
-    fixed = not weight.requires_grad
-    return fixed and weight.device.type == "cpu" and weight.dtype == torch.float32 and weight.is_contiguous()
+    return weight.device.type == "cpu" and weight.dtype == torch.float32 and weight.is_contiguous()
 
 
 def _is_exact_gelu(module: Any) -> bool:  # noqa: ANN401
