@@ -201,8 +201,10 @@ def print_suggestion(label: str, why: str, *, sure: bool) -> None:
 def print_changes(changes: Sequence["Change"], why: str, *, better: bool) -> None:
     """Print what a training has changed, and whether its model may be called better."""
     table = Table(title="nDCG@10 over all chunks", title_justify="left", box=box.SIMPLE_HEAD)
-    for name, side in (("data", "left"), ("vectors", "left"), ("before", "right"), ("after", "right"), ("", "right")):
-        table.add_column(name, justify=side, no_wrap=True)
+    for name in ("data", "vectors"):
+        table.add_column(name, no_wrap=True)
+    for name in ("before", "after", "difference"):
+        table.add_column(name, justify="right", no_wrap=True)
     for one in changes:
         interval = one.interval
         style = "green" if interval.low > 0 else "red" if interval.high < 0 else "default"

@@ -32,7 +32,7 @@ from late_chunking.adaptation.verdict import Change, judge
 from late_chunking.cli import app
 from late_chunking.encoding.model import Network
 from late_chunking.encoding.selfcheck import choose_encoder
-from late_chunking.evaluation import Interval
+from late_chunking.evaluation import Interval, Store, compare, make_arms, make_cuttings, read_dataset
 from late_chunking.planning import Planner
 from late_chunking.request import Request
 from late_chunking.settings import Settings
@@ -42,6 +42,7 @@ from tests.test_writer import Endpoint, endpoint  # noqa: F401 - a fixture
 from tests.towns import towns, write_towns
 
 ROOT = Path(__file__).parent.parent
+TALES = ROOT.parent / "shared" / "evaldata" / "fairytaleqa_val"
 BRIEF = Training(documents_per_step=3, check_every=2, patience=9)
 
 
@@ -386,6 +387,36 @@ def test_bad_input_is_refused_before_any_work(tmp_path: Path) -> None:
     refused(data, "--out", out, "--alone", "2", match="alone must be a number from 0 to 1")
     refused(data, "--out", out, "--epochs", "0", match="epochs must be a number above 0")
     assert not out.exists()
+
+
+# --- the adapter that is brought along
+
+
+def test_embedded_late_is_the_embedded_model_and_its_adapter(
+    embedded: LateChunker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    chunker = LateChunker("embedded-late", device="cpu")
+    info, before = chunker.info(), embedded.info()
+    assert (info.model, info.base_model) == ("embedded-late", "embedded")
+    assert (info.window, info.dimensions, info.encoder) == (before.window, before.dimensions, "packed")
+    folder = ROOT / "late_chunking" / "adapters" / "embedded-late"
+    assert (folder / "adapter_model.safetensors").stat().st_size < 1_500_000
+    report = json.loads((folder / "report.json").read_text())
+    assert report["better"]
+    assert report["base_model"] == "embedded"
+    assert "Apache" in (folder / "README.md").read_text()
+    weights = chunker.network.module.state_dict()
+    assert not any("lora" in name for name in weights)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TALES.exists(), reason="the shared data are not here")
+def test_embedded_late_finds_more() -> None:
+    """Over tales that it was not trained on, in windows of 50 words."""
+    arms = make_arms("", make_cuttings(["words"], [50]), ["late"])
+    (found,) = compare(LateChunker("embedded-late", device="cpu"), read_dataset(TALES), arms, Store(None))
+    assert found.corpus["ndcg@10"].mean() >= 0.46
 
 
 # --- in processes of their own

@@ -73,7 +73,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("/no/such/folder", "neither 'embedded', nor a folder, nor the id of a model"),
+        ("/no/such/folder", "neither 'embedded' nor 'embedded-late', nor a folder, nor the id of a model"),
         ("../relative", "neither"),
         ("a/b/c", "neither"),
         ("https://example.org/model", "neither"),

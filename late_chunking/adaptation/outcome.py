@@ -81,7 +81,7 @@ class Outcome:
             f"{self.end.step} steps, of which the first {self.end.best_step} are kept, seed {self.training.seed}.",
             "",
             f"nDCG@10 over the chunks of all documents, `{self.cutting}`, before and after, with the 95 % interval of "
-            "the difference; the first data set was held back from training.",
+            "the difference; the first data set was held back from training, but which step is kept was chosen by it.",
             "",
             "| data | vectors | before | after | difference |",
             "|---|---|---|---|---|",
