@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from late_chunking.adaptation.trainer import Adapted
 from late_chunking.encoding.folder import ModelFolder
+from late_chunking.encoding.model import silence
 
 _PROMPTS: Final = "config_sentence_transformers.json"
 # Of the model's folder, what holds weights; they are written anew, in one form.
@@ -50,7 +51,9 @@ def save_model(adapted: Adapted, folder: Path) -> None:
     for dense in base.dense:
         for path in (each for pattern in _WEIGHTS for each in dense.glob(pattern)):
             shutil.copy2(path, folder / path.relative_to(base.path))
-    adapted.trainable.merge().save_pretrained(folder / base.transformer.relative_to(base.path))
+    module = adapted.trainable.merge()
+    with silence():
+        module.save_pretrained(folder / base.transformer.relative_to(base.path))
     if not (folder / "modules.json").is_file():
         _write_modules(adapted, folder)
     _write_prompts(base, folder)

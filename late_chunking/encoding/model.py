@@ -108,7 +108,7 @@ def _load_module(folder: ModelFolder, device: torch.device, dtype: torch.dtype, 
     # Of an encoder-decoder, such as T5, only the encoder is read.
     loader = AutoModelForTextEncoding if folder.config.get("is_encoder_decoder") else AutoModel
     try:
-        with _silence():
+        with silence():
             module, report = loader.from_pretrained(
                 str(folder.transformer),
                 dtype=dtype,
@@ -131,7 +131,7 @@ def _load_module(folder: ModelFolder, device: torch.device, dtype: torch.dtype, 
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Keep transformers from drawing a progress bar: a library is silent."""
     if not transformers_logging.is_progress_bar_enabled():
         yield
