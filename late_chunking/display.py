@@ -55,18 +55,18 @@ def progress(documents: Iterable[Document], total: int) -> Iterator[Document]:
 
 
 class TrainingProgress:
-    """Shows steps and loss of a training on a terminal's stderr, and each look at held-back documents anywhere."""
+    """Shows steps and loss of a training on a terminal's stderr, and each evaluation on any."""
 
     def __init__(self, bar: Progress) -> None:
         """Begin."""
         self._bar = bar
         self._task = bar.add_task("", total=None, loss="")
 
-    def each(self, done: int, total: int, loss: float) -> None:
+    def stepped(self, done: int, total: int, loss: float) -> None:
         """Show a step."""
         self._bar.update(self._task, completed=done, total=total, loss=f"loss {loss:.3f}")
 
-    def looked(self, step: int, measure: float) -> None:
+    def evaluated(self, step: int, measure: float) -> None:
         """Print what the held-back documents say."""
         self._bar.console.print(f"after {counted(step, 'step')}: nDCG@10 {measure:.3f} on held-back documents")
 

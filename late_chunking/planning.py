@@ -57,7 +57,9 @@ class Planner:
             allow_pooling_mismatch=settings.allow_pooling_mismatch,
         )
         tokenizer = Tokenizer.load(
-            folder.transformer, lowercase=folder.lowercase, trust_remote_code=settings.trust_remote_code
+            folder.transformer,
+            lowercase=folder.lowercase,
+            trust_remote_code=settings.trust_remote_code and folder.may_be_trusted,
         )
         planner = cls(folder, tokenizer, settings)
         planner.sequencer.check()

@@ -7,10 +7,10 @@ from typing import Any, Final
 import torch
 from safetensors.torch import save_file
 
-from late_chunking.dependencies import require
-from late_chunking.encoding.adapter import PURPOSE, WEIGHTS, quietly
-from late_chunking.encoding.linear import pack_linear
+from late_chunking.encoding.adapter import WEIGHTS, peft_library, quietly
+from late_chunking.encoding.encoder import Encoder
 from late_chunking.encoding.model import Network
+from late_chunking.encoding.selfcheck import pack_frozen
 from late_chunking.errors import UnsupportedModel
 
 _ALPHA: Final = 2.0  # times the rank
@@ -22,13 +22,16 @@ class Trainable:
     Attributes:
         network: the network; with low-rank matrices in its layers, until they are merged.
         parameters: what is trained, by name.
+        restore: puts layers back that were laid out for a CPU.
     """
 
-    def __init__(self, network: Network, rank: int | None, seed: int) -> None:
+    def __init__(self, network: Network, encoder: Encoder, window: int, rank: int | None, seed: int) -> None:
         """Choose what is trained.
 
         Args:
             network: whose weights are fp32.
+            encoder: how it is run.
+            window: the longest sequence it may read.
             rank: of the matrices; None trains all weights.
             seed: of the matrices' first values.
 
@@ -37,12 +40,12 @@ class Trainable:
         """
         self.network = network
         self._adapted: Any = None
-        self._restore: Callable[[], None] = lambda: None
+        self.restore: Callable[[], None] = lambda: None
         if rank is None:
             network.module.requires_grad_(True)
         else:
             self._adapted = _with_matrices(network, rank, seed)
-            self._restore = pack_linear(network.module, differentiable=True)
+            self.restore = pack_frozen(network, encoder, window)
         self.parameters: dict[str, torch.nn.Parameter] = {
             name: parameter for name, parameter in network.module.named_parameters() if parameter.requires_grad
         }
@@ -64,7 +67,7 @@ class Trainable:
 
     def merge(self) -> Any:  # noqa: ANN401 - a transformers model
         """End the training, and give the network as an ordinary one, with all that was learnt in its weights."""
-        self._restore()
+        self.restore()
         return self.network.module if self._adapted is None else self._adapted.merge_and_unload()
 
     def save_adapter(self, folder: Path, base: str, revision: str | None) -> None:
@@ -75,7 +78,7 @@ class Trainable:
             base: the name of the model that they belong to.
             revision: its branch, tag or commit.
         """
-        peft = require("peft", purpose=PURPOSE)
+        peft = peft_library()
         weights = peft.get_peft_model_state_dict(self._adapted)
         halved = {name: weight.detach().cpu().half().contiguous() for name, weight in weights.items()}
         save_file(halved, folder / WEIGHTS, metadata={"format": "pt"})
@@ -87,7 +90,7 @@ class Trainable:
 
 def _with_matrices(network: Network, rank: int, seed: int) -> Any:  # noqa: ANN401 - peft's model
     """Put low-rank matrices beside every linear layer of a network's blocks (Hu et al., 2021)."""
-    peft = require("peft", purpose=PURPOSE)
+    peft = peft_library()
     module = network.module
     names = [
         f"{prefix}.{name}"

@@ -1,7 +1,6 @@
 """Where a run stands, in a file that is whole or not there."""
 
-import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Final, Self
@@ -11,6 +10,7 @@ import torch
 from late_chunking.errors import InvalidParameter
 
 FILE: Final = "checkpoint.pt"
+PARTIAL: Final = f".{FILE}.partial"
 
 
 @dataclass(slots=True)
@@ -44,8 +44,8 @@ class Checkpoint:
 
     def save(self, folder: Path) -> None:
         """Write it, in place of an earlier one."""
-        partial = folder / f".{FILE}.{os.getpid()}.partial"
-        torch.save(asdict(self), partial)
+        partial = folder / PARTIAL
+        torch.save({each.name: getattr(self, each.name) for each in fields(self)}, partial)
         partial.replace(folder / FILE)
 
     @classmethod

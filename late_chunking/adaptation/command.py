@@ -9,11 +9,11 @@ from typing import Annotated, Final
 import typer
 
 from late_chunking import display
-from late_chunking.adaptation.material import Material, split
-from late_chunking.adaptation.outcome import Outcome, prepared, write
 from late_chunking.adaptation.plan import PRECISIONS, Training
 from late_chunking.adaptation.questions import INSTRUCTION, cloze_queries, written_questions
+from late_chunking.adaptation.result import Outcome, prepared, write
 from late_chunking.adaptation.trainer import Adapted, Trainer
+from late_chunking.adaptation.training_set import TrainingSet, check_documents, split
 from late_chunking.adaptation.verdict import changes, judge, results_of
 from late_chunking.dependencies import require
 from late_chunking.embedder import LateChunker
@@ -40,6 +40,7 @@ from late_chunking.writer import ContextWriter
 
 QUERIES: Final = ("given", "written", "sentences")
 _DEFAULTS: Final = Training()
+_QUESTIONS: Final = 16
 
 
 def adapt(
@@ -56,7 +57,7 @@ def adapt(
         str,
         typer.Option(
             help="given: those of DATA. written: by a language model (--questions-url). "
-            "sentences: each taken out of its document, and looked for where it was."
+            "sentences: each taken out of its document, and evaluated for where it was."
         ),
     ] = "given",
     questions_url: Annotated[
@@ -65,9 +66,11 @@ def adapt(
     questions_model: Annotated[
         str | None, typer.Option(envvar="QUESTIONS_MODEL", help="The language model that writes them.")
     ] = None,
-    questions: Annotated[int, typer.Option(min=1, help="Written questions to a document, at most.")] = 16,
+    questions: Annotated[
+        int | None, typer.Option(min=1, help="Written questions to a document, at most; by default 16.")
+    ] = None,
     held_back: Annotated[
-        Path | None, typer.Option(help="Documents and queries to measure by; by default a tenth of DATA.")
+        Path | None, typer.Option(help="Documents and queries to evaluate by; by default a tenth of DATA.")
     ] = None,
     other: Annotated[
         list[Path] | None, typer.Option(metavar="DATA", help="Another domain to report on; may be repeated.")
@@ -75,7 +78,7 @@ def adapt(
     strategy: Annotated[str, typer.Option(help="Where reports cut.")] = DEFAULT_STRATEGY,
     size: Annotated[int | None, typer.Option(help="Units a chunk in reports; by default the strategy's own.")] = None,
     options: Options = None,
-    rank: Annotated[int, typer.Option(min=1, help="Of the low-rank matrices.")] = _DEFAULTS.rank or 16,
+    rank: Annotated[int | None, typer.Option(min=1, help="Of the low-rank matrices; by default 16.")] = None,
     epochs: Annotated[float, typer.Option(help="How often each document is read.")] = _DEFAULTS.epochs,
     documents_per_step: Annotated[
         int, typer.Option(min=1, help="Documents whose chunks are told apart at once.")
@@ -83,11 +86,13 @@ def adapt(
     learning_rate: Annotated[
         float | None, typer.Option(help="At its highest; by default 1e-3, of whole weights 3e-5.")
     ] = None,
-    alone: Annotated[float, typer.Option(help="Share of steps in which chunks are read alone.")] = _DEFAULTS.alone,
-    check_every: Annotated[
-        int, typer.Option(min=1, help="Steps between two looks at the held-back documents.")
-    ] = _DEFAULTS.check_every,
-    patience: Annotated[int, typer.Option(min=1, help="Looks without a gain that end it.")] = _DEFAULTS.patience,
+    naive_share: Annotated[
+        float, typer.Option(help="Share of steps in which chunks are read alone.")
+    ] = _DEFAULTS.naive_share,
+    evaluate_every: Annotated[
+        int, typer.Option(min=1, help="Steps between two evaluations on held-back documents.")
+    ] = _DEFAULTS.evaluate_every,
+    patience: Annotated[int, typer.Option(min=1, help="Evaluations without a gain that end it.")] = _DEFAULTS.patience,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = _DEFAULTS.seed,
     precision: Annotated[str, typer.Option(help=f"Of the computation: {', '.join(PRECISIONS)}.")] = "auto",
     revision: Revision = None,
@@ -102,15 +107,14 @@ def adapt(
         seed=seed,
         epochs=epochs,
         documents_per_step=documents_per_step,
-        alone=alone,
-        rank=None if whole else rank,
+        naive_share=naive_share,
+        rank=None if whole else rank or _DEFAULTS.rank,
         learning_rate=learning_rate,
-        check_every=check_every,
+        evaluate_every=evaluate_every,
         patience=patience,
         precision=precision,
     )
-    if whole and adapter:
-        raise InvalidParameter("--whole and --adapter: whole weights are no adapter")
+    _check(whole=whole, adapter=adapter, rank=rank, queries=queries, questions=questions, device=device)
     writer = _writer(queries, questions_url, questions_model)
     settings = settings_of(model, revision, window, query_prompt, document_prompt, device)
     cuttings = make_cuttings([strategy], [] if size is None else [size], parameters_of(None, None, options))
@@ -120,31 +124,24 @@ def adapt(
     held = None if held_back is None else read_dataset(held_back)
     others = [read_dataset(path) for path in other or []]
     if queries == "given":
-        Material.of(dataset if held is not None else split(dataset, seed)[0])
+        TrainingSet.of(dataset if held is not None else split(dataset, seed)[0])
+    if held is not None:
+        check_documents(held, "to evaluate by")
     prepared(out)
     with display.console_error.status("loading") as status:
         planner = Planner.load(settings)
         if planner.folder.adapter is not None and adapter:
             raise InvalidParameter(f"--adapter: {model!r} is one itself; take {planner.folder.adapter.base!r}")
-        if queries == "written" and writer is not None:
-            with launched().main_process_first():  # the others find its answers where they are kept
-                dataset = written_questions(
-                    dataset,
-                    planner,
-                    writer,
-                    per_document=questions,
-                    seed=seed,
-                    progress=lambda what: status.update(what),
-                )
-        elif queries == "sentences":
-            dataset = cloze_queries(dataset, planner, seed=seed)
+        dataset = _with_queries(
+            dataset, queries, planner, writer, questions or _QUESTIONS, seed, lambda what: status.update(what)
+        )
     display.print_usage(writer)
     if held is None:
         dataset, held = split(dataset, seed)
-    trainer = Trainer(settings, Material.of(dataset), held, training)
+    trainer = Trainer(settings, dataset, held, training)
     is_main = launched().is_main_process
     with display.training_progress(shown=is_main) as told:
-        adapted = trainer.train(out, each=told.each, looked=told.looked)
+        adapted = trainer.train(out, stepped=told.stepped, evaluated=told.evaluated)
     leave_launch()
     if is_main:
         outcome = _finished(settings, adapted, trainer, out, [held, *others], cuttings, only_adapter=adapter)
@@ -152,6 +149,38 @@ def adapt(
             print_json(outcome.record())
         else:
             display.print_changes(outcome.changes, outcome.verdict.why, better=outcome.verdict.better)
+
+
+def _check(
+    *, whole: bool, adapter: bool, rank: int | None, queries: str, questions: int | None, device: str | None
+) -> None:
+    """Refuse options that contradict each other."""
+    if whole and (adapter or rank is not None):
+        raise InvalidParameter("--whole trains no low-rank matrices: give neither --adapter nor --rank with it")
+    if questions is not None and queries != "written":
+        raise InvalidParameter(f"--questions goes with --queries written, not with {queries!r}")
+    if device is not None and launched().num_processes > 1:
+        raise InvalidParameter(f"--device {device}: each of several processes has a device of its own")
+    if queries not in QUERIES:
+        raise InvalidParameter(f"queries must be one of {', '.join(QUERIES)}, got {queries!r}")
+
+
+def _with_queries(
+    dataset: Dataset,
+    queries: str,
+    planner: Planner,
+    writer: ContextWriter | None,
+    questions: int,
+    seed: int,
+    progress: Callable[[str], None],
+) -> Dataset:
+    """Give documents that have none their queries."""
+    if queries == "sentences":
+        return cloze_queries(dataset, planner, seed=seed)
+    if writer is None:
+        return dataset
+    with launched().main_process_first():  # the others find its answers where they are kept
+        return written_questions(dataset, planner, writer, per_document=questions, seed=seed, progress=progress)
 
 
 def _finished(
@@ -170,11 +199,13 @@ def _finished(
         count = adapted.trainable.count
         write(adapted, out, only_adapter=only_adapter)
         before = results_of(LateChunker(settings), datasets, cuttings, progress)
-        after = results_of(LateChunker(replace(settings, model=str(out), revision=None)), datasets, cuttings, progress)
+        # As anyone loads it: window and prompts are what the folder says.
+        written = replace(settings, model=str(out), revision=None, window=None, prompts=None)
+        after = results_of(LateChunker(written), datasets, cuttings, progress)
     found = changes(datasets, before, after)
     outcome = Outcome(
         settings.model,
-        trainer.material.name,
+        trainer.training_set.name,
         trainer.training,
         count,
         adapted.end,
@@ -188,11 +219,7 @@ def _finished(
 
 def _writer(queries: str, url: str | None, model: str | None) -> ContextWriter | None:
     """Make what writes questions, if they are to be written; its key is in the environment, QUESTIONS_API_KEY."""
-    if queries not in QUERIES:
-        raise InvalidParameter(f"queries must be one of {', '.join(QUERIES)}, got {queries!r}")
     if queries != "written":
-        if url is not None:
-            raise InvalidParameter(f"--questions-url goes with --queries written, not with {queries!r}")
         return None
     if url is None or model is None:
         raise InvalidParameter("--queries written needs --questions-url and --questions-model")

@@ -16,10 +16,10 @@ _LEAST: Final = {
     "queries_per_document": 1,
     "document_tokens": 64,
     "rank": 1,
-    "check_every": 1,
+    "evaluate_every": 1,
     "patience": 1,
 }
-_SHARES: Final = ("alone", "warm_up")
+_SHARES: Final = ("naive_share", "warm_up")
 _POSITIVE: Final = ("epochs", "learning_rate", "scale")
 
 
@@ -33,15 +33,15 @@ class Training:
         documents_per_step: documents whose chunks are told apart in one step.
         queries_per_document: at most so many queries to a document in one step, drawn anew each time.
         document_tokens: a longer document is trained on in parts of so many tokens.
-        alone: the share of steps in which each chunk is read alone, so that chunks and queries
+        naive_share: the share of steps in which each chunk is read alone, so that chunks and queries
             that are embedded so do not drift.
         rank: of the low-rank matrices (Hu et al., 2021); None trains the whole weights.
         learning_rate: at its highest; by default 1e-3 for low-rank matrices, 3e-5 for whole weights.
         warm_up: the share of steps in which it rises; it falls to 0 with half a cosine after them.
         scale: what cosines are multiplied by before the softmax.
-        check_every: steps between two looks at the held-back documents.
-        patience: so many looks without a gain end the training.
-        precision: ``"bf16"`` computes in it, ``"no"`` in fp32; ``"auto"`` takes bf16 on CUDA.
+        evaluate_every: steps between two evaluations on the held-back documents.
+        patience: so many evaluations without a gain end the training.
+        precision: ``"bf16"`` computes in it, not on a CPU, ``"no"`` in fp32; ``"auto"`` takes bf16 on CUDA.
     """
 
     seed: int = 0
@@ -49,12 +49,12 @@ class Training:
     documents_per_step: int = 2
     queries_per_document: int = 64
     document_tokens: int = 8_192
-    alone: float = 0.25
+    naive_share: float = 0.25
     rank: int | None = 16
     learning_rate: float | None = None
     warm_up: float = 0.1
     scale: float = 20.0
-    check_every: int = 29
+    evaluate_every: int = 29
     patience: int = 3
     precision: str = "auto"
 

@@ -7,22 +7,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from late_chunking.adaptation.trainer import Adapted
-from late_chunking.encoding.folder import ModelFolder
+from late_chunking.encoding.folder import ModelFolder, read_json
+from late_chunking.encoding.location import EMBEDDED
 from late_chunking.encoding.model import silence
+from late_chunking.encoding.prompts import find_prompts
 
 _PROMPTS: Final = "config_sentence_transformers.json"
-# Of the model's folder, what holds weights; they are written anew, in one form.
-_WEIGHTS: Final = (
-    "*.safetensors",
-    "*.safetensors.index.json",
-    "*.bin",
-    "*.bin.index.json",
-    "*.onnx",
-    "*.h5",
-    "*.msgpack",
-)
-_OTHER_FORMS: Final = ("onnx", "openvino", ".git", ".cache", "README.md")
+_LENGTH: Final = "sentence_bert_config.json"
 _POOLING: Final = "1_Pooling"
+# What a model's folder says of it beside its weights, which are written anew.
+_SETTINGS: Final = (".json", ".txt", ".model", ".tiktoken", ".py")
+_INDEX: Final = ".index.json"
+_WEIGHTS: Final = (".safetensors", ".bin")
 
 
 def save_adapter(adapted: Adapted, folder: Path) -> None:
@@ -33,10 +29,11 @@ def save_adapter(adapted: Adapted, folder: Path) -> None:
         folder: must exist.
     """
     base = adapted.planner.folder
-    # A folder's name holds from here alone.
-    name = str(Path(base.name).resolve()) if Path(base.name).is_dir() else base.name
-    adapted.trainable.save_adapter(folder, name, adapted.planner.settings.revision or base.commit)
-    _write_prompts(base, folder)
+    # A folder's name holds from here only.
+    is_folder = base.name != EMBEDDED and base.commit is None
+    name = str(base.path.resolve()) if is_folder else base.name
+    adapted.trainable.save_adapter(folder, name, base.commit or adapted.planner.settings.revision)
+    _write_settings(adapted, folder, folder)
 
 
 def save_model(adapted: Adapted, folder: Path) -> None:
@@ -47,16 +44,26 @@ def save_model(adapted: Adapted, folder: Path) -> None:
         folder: must exist.
     """
     base = adapted.planner.folder
-    shutil.copytree(base.path, folder, ignore=shutil.ignore_patterns(*_WEIGHTS, *_OTHER_FORMS), dirs_exist_ok=True)
-    for dense in base.dense:
-        for path in (each for pattern in _WEIGHTS for each in dense.glob(pattern)):
-            shutil.copy2(path, folder / path.relative_to(base.path))
+    modules = read_json(base.path / "modules.json", kind=list) or []
+    for part in {"", *(module["path"] for module in modules)}:
+        _copy(base.path / part, folder / part, weights=base.path / part in base.dense)
+    transformer = folder / base.transformer.relative_to(base.path)
     module = adapted.trainable.merge()
     with silence():
-        module.save_pretrained(folder / base.transformer.relative_to(base.path))
-    if not (folder / "modules.json").is_file():
+        module.save_pretrained(transformer)
+    if not modules:
         _write_modules(adapted, folder)
-    _write_prompts(base, folder)
+    _write_settings(adapted, folder, transformer)
+
+
+def _copy(source: Path, target: Path, *, weights: bool) -> None:
+    """Copy a folder's files, not those of folders in it: settings, and weights if they are not written anew."""
+    suffixes = (*_SETTINGS, *(_WEIGHTS if weights else ()))
+    for path in sorted(source.iterdir()) if source.is_dir() else []:
+        is_adapters = path.name.startswith("adapter_")
+        if path.is_file() and path.suffix in suffixes and not path.name.endswith(_INDEX) and not is_adapters:
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / path.name)
 
 
 def _write_modules(adapted: Adapted, folder: Path) -> None:
@@ -74,18 +81,21 @@ def _write_modules(adapted: Adapted, folder: Path) -> None:
     (folder / _POOLING).mkdir(exist_ok=True)
     _write(folder / "modules.json", modules)
     _write(folder / _POOLING / "config.json", pooling)
-    _write(folder / "sentence_bert_config.json", {"max_seq_length": adapted.planner.folder.window})
+    if not (folder / _LENGTH).is_file():
+        _write(folder / _LENGTH, {"max_seq_length": adapted.planner.folder.window})
 
 
-def _write_prompts(base: ModelFolder, folder: Path) -> None:
-    """Write down the prompts that were trained with, unless the folder says the same."""
-    path = folder / _PROMPTS
-    said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if base.prompts.source in ("folder", "none") and path.is_file():
-        return
-    prompts = {"query": base.prompts.query, "document": base.prompts.document}
-    if any(prompts.values()) or base.prompts.source == "caller":
-        _write(path, {**said, "prompts": prompts})
+def _write_settings(adapted: Adapted, folder: Path, transformer: Path) -> None:
+    """Write down the window and the prompts that were trained with, where the folder would not say the same."""
+    base: ModelFolder = adapted.planner.folder
+    if adapted.planner.settings.window is not None:
+        said = read_json(transformer / _LENGTH, default={})
+        _write(transformer / _LENGTH, {**said, "max_seq_length": base.window})
+    said = read_json(folder / _PROMPTS, default={})
+    found = find_prompts("", said, None)
+    if (found.query, found.document) != (base.prompts.query, base.prompts.document):
+        prompts = {**(said.get("prompts") or {}), "query": base.prompts.query, "document": base.prompts.document}
+        _write(folder / _PROMPTS, {**said, "prompts": prompts, "default_prompt_name": None})
 
 
 def _write(path: Path, content: Mapping[str, Any] | list[Any]) -> None:

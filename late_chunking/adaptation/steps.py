@@ -69,7 +69,7 @@ class Steps:
         if name == "words":
             size = max(1, int(size * _WORDS_PER_TOKEN))
         (strategy,) = make_strategies({"strategy": name, "size": size})
-        mode = "naive" if drawn.random() < self.training.alone else "late"
+        mode = "naive" if drawn.random() < self.training.naive_share else "late"
         return Step(number, tuple(order[place * each : (place + 1) * each].tolist()), strategy, mode)
 
     def queries(self, number: int, document: int, count: int) -> IntArray:

@@ -1,4 +1,4 @@
-"""The training itself: steps, looks at the held-back documents, an end."""
+"""The training itself: steps, evaluations on the held-back documents, an end."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,15 +14,16 @@ from accelerate.utils import broadcast_object_list
 from late_chunking.adaptation.adapters import Trainable
 from late_chunking.adaptation.checkpoint import Checkpoint
 from late_chunking.adaptation.loss import contrastive
-from late_chunking.adaptation.material import Material
 from late_chunking.adaptation.plan import Training, fingerprint
 from late_chunking.adaptation.steps import Step, Steps
+from late_chunking.adaptation.training_set import TrainingSet, check_documents, parted
 from late_chunking.adaptation.vectors import differentiable_vectors
 from late_chunking.characters import BoolArray, IntArray
 from late_chunking.embedder import LateChunker
+from late_chunking.encoding.device import launched
 from late_chunking.encoding.model import Network
 from late_chunking.encoding.selfcheck import choose_encoder
-from late_chunking.errors import DeviceError
+from late_chunking.errors import DeviceError, InvalidParameter
 from late_chunking.evaluation.arms import make_arms, make_cuttings
 from late_chunking.evaluation.comparison import compare
 from late_chunking.evaluation.dataset import Dataset, Query
@@ -37,6 +38,8 @@ from late_chunking.settings import Settings
 
 _SAVED_EVERY: Final = 60.0  # seconds
 _LARGEST_GRADIENT: Final = 1.0
+# Of a training on a GPU: not by its free memory, so that a run which goes on packs as before.
+_DEVICE_BATCH_TOKENS: Final = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,61 +60,74 @@ class Adapted:
 class Trainer:
     """Trains one model on one set of documents."""
 
-    def __init__(self, settings: Settings, material: Material, held: Dataset, training: Training) -> None:
+    def __init__(self, settings: Settings, dataset: Dataset, held: Dataset, training: Training) -> None:
         """Load the model, and prepare the documents.
 
         Args:
             settings: of the model; its numbers are computed as `training` says.
-            material: what to train on.
-            held: what to measure by.
+            dataset: what to train on.
+            held: what to evaluate by.
             training: how.
+
+        Raises:
+            InvalidInput: if the documents or settings are not fit for it.
         """
+        if training.documents_per_step < launched().num_processes:
+            raise InvalidParameter(
+                f"documents_per_step {training.documents_per_step} leaves some of the {launched().num_processes} "
+                "processes without a document: give at least as many"
+            )
+        check_documents(held, "to evaluate by")
         self.training = training
-        precision = training.precision
-        self.accelerator = Accelerator(cpu=not torch.accelerator.is_available(), mixed_precision="no")
+        self.held = held
         self.planner = Planner.load(replace(settings, dtype="float32"))
+        self.training_set = TrainingSet.of(parted(dataset, self.planner, training.document_tokens))
+        self.training_set.check(self.planner)
         network = Network.load(
             self.planner.folder,
             device=settings.device,
             dtype="float32",
             trust_remote_code=settings.trust_remote_code,
         )
-        if precision == "auto":
-            precision = "bf16" if network.device.type == "cuda" else "no"
-        self.lower = precision == "bf16"
-        choice = choose_encoder(network, self.planner.folder.window, fixed=False)
-        self.trainable = Trainable(network, training.rank, training.seed)
+        on_cpu = network.device.type == "cpu"
+        if training.precision == "bf16" and on_cpu:
+            raise InvalidParameter("precision bf16 is for GPUs; a CPU computes in fp32")
+        self.lower = training.precision == "bf16" or (training.precision == "auto" and network.device.type == "cuda")
+        self.accelerator = Accelerator(cpu=not torch.accelerator.is_available())
+        window = self.planner.folder.window
+        choice = choose_encoder(network, window, fixed=False)
+        self.trainable = Trainable(network, choice.encoder, window, training.rank, training.seed)
         self.chunker = LateChunker.around(self.planner, network, choice)
-        self.material = material.parted(self.planner, training.document_tokens)
-        self.held = held
-        self.steps = Steps(len(self.material.documents), training, self.planner.folder.window)
+        if not on_cpu and settings.max_batch_tokens is None:
+            self.chunker.batch_tokens = _DEVICE_BATCH_TOKENS
+        self.steps = Steps(len(self.training_set.documents), training, window)
         self.optimizer = torch.optim.AdamW(self.trainable.parameters.values(), lr=training.highest_rate)
-        held_material = Material.of(held)
-        files = {name: value for name, value in model_fingerprint(self.chunker).items() if name != "device"}
-        self.run = fingerprint(training.record(), files, self.material.fingerprint, held_material.fingerprint)
+        model = {name: value for name, value in model_fingerprint(self.chunker).items() if name != "device"}
+        evaluated = TrainingSet.of(held).fingerprint
+        self.run = fingerprint(training.record(), model, self.training_set.fingerprint, evaluated)
 
     def train(
         self,
         folder: Path,
         *,
-        each: Callable[[int, int, float], None] = lambda number, total, loss: None,
-        looked: Callable[[int, float], None] = lambda step, measure: None,
+        stepped: Callable[[int, int, float], None] = lambda number, total, loss: None,
+        evaluated: Callable[[int, float], None] = lambda step, measure: None,
     ) -> Adapted:
         """Train to the end, going on where an earlier run of the same settings stopped.
 
         Args:
             folder: for checkpoints; must exist.
-            each: told the number of steps done, of all, and the last one's loss.
-            looked: told the number of steps done and the held-back measure.
+            stepped: told the number of steps done, of all, and the last one's loss.
+            evaluated: told the number of steps done and the measure on held-back documents.
 
         Raises:
             InvalidParameter: if the folder holds a run of other settings.
             DeviceError: if the loss is not finite.
         """
-        state = Checkpoint.load(folder, self.run)
+        state = self._begun(folder)
         if state is None:
-            state = Checkpoint(self.run, parameters=self.trainable.state(), optimizer=self.optimizer.state_dict())
-            self._look(state, looked)
+            state = Checkpoint(self.run)
+            self._evaluate(state, evaluated)
         else:
             self.trainable.load(state.parameters)
             self.optimizer.load_state_dict(state.optimizer)
@@ -120,46 +136,71 @@ class Trainer:
             loss = self._take(self.steps.step(state.step))
             state.step += 1
             state.losses.append(loss)
-            each(state.step, self.steps.total, loss)
-            looking = state.step % self.training.check_every == 0 or state.step == self.steps.total
-            if looking:
-                self._look(state, looked)
+            stepped(state.step, self.steps.total, loss)
+            evaluating = state.step % self.training.evaluate_every == 0 or state.step == self.steps.total
+            if evaluating:
+                self._evaluate(state, evaluated)
             state.seconds = time.monotonic() - begun
-            if looking or time.monotonic() - saved > _SAVED_EVERY:
+            if evaluating or time.monotonic() - saved > _SAVED_EVERY:
                 self._save(state, folder)
                 saved = time.monotonic()
+        state.parameters = self.trainable.state()
         self.trainable.load(state.best)
         return Adapted(self.trainable, self.planner, state)
 
-    def _take(self, step: Step) -> float:
-        """Take one step, and give its loss."""
+    def gradients(self, step: Step) -> float:
+        """Leave the gradients of one step in the parameters, on each process the same, and give the step's loss."""
         self.optimizer.zero_grad(set_to_none=True)
         loss = self._loss(step)
         value = float(loss.detach())
         if not np.isfinite(value):
             raise DeviceError(f"the loss of step {step.number} is not finite: {value}; try a lower learning rate")
-        if loss.requires_grad:  # not where this process had no document to read
+        if loss.requires_grad:
             loss.backward()  # type: ignore[no-untyped-call]
-        parameters = list(self.trainable.parameters.values())
         if self.accelerator.num_processes > 1:
-            for parameter in parameters:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-                # Each process has the gradients of the vectors that it made: the whole is their sum.
-                parameter.grad = self.accelerator.reduce(parameter.grad, "sum")
-        torch.nn.utils.clip_grad_norm_(parameters, _LARGEST_GRADIENT)
+            self._add_up(list(self.trainable.parameters.values()))
+        return value
+
+    def _begun(self, folder: Path) -> Checkpoint | None:
+        """Give the run to go on with, as the main process finds it."""
+        if self.accelerator.num_processes == 1:
+            return Checkpoint.load(folder, self.run)
+        found: list[Any] = [None]
+        if self.accelerator.is_main_process:
+            try:
+                found = [Checkpoint.load(folder, self.run)]
+            except InvalidParameter as error:  # the others would wait for it
+                found = [error]
+        (state,) = broadcast_object_list(found)
+        if isinstance(state, InvalidParameter):
+            raise state
+        return state if state is None else replace(state)
+
+    def _take(self, step: Step) -> float:
+        """Take one step, and give its loss."""
+        loss = self.gradients(step)
+        torch.nn.utils.clip_grad_norm_(self.trainable.parameters.values(), _LARGEST_GRADIENT)
         for group in self.optimizer.param_groups:
             group["lr"] = self.training.highest_rate * self.steps.rate(step.number)
         self.optimizer.step()
-        return value
+        return loss
+
+    def _add_up(self, parameters: Sequence[torch.nn.Parameter]) -> None:
+        """Add up all processes' gradients: each has those of the vectors that it made."""
+        reached = torch.tensor([float(each.grad is not None) for each in parameters], device=parameters[0].device)
+        everywhere = self.accelerator.reduce(reached, "sum").tolist()
+        for parameter, count in zip(parameters, everywhere, strict=True):
+            if count:  # others have no gradient on any process, and are not to be changed
+                own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                parameter.grad = self.accelerator.reduce(own, "sum")
 
     def _loss(self, step: Step) -> torch.Tensor:
         """Give the loss of all queries of a step, which each process computes; gradients pass to its own vectors."""
         request = Request((step.strategy,), mode=step.mode)
         plans, asked = [], []
         for place in step.documents:
-            plans.append(_decided(self.planner.plan(self.material.documents[place], request)))
-            queries = self.material.queries[place]
+            plans.append(_decided(self.planner.plan(self.training_set.documents[place], request, place)))
+            queries = self.training_set.queries[place]
             drawn = self.steps.queries(step.number, place, len(queries))
             asked.append([queries[one] for one in drawn.tolist()])
         shares = np.array_split(np.arange(len(plans)), self.accelerator.num_processes)
@@ -179,9 +220,7 @@ class Trainer:
         if not sum(plan.rows for plan in together):
             nothing = torch.zeros(0, self.chunker.head.dimensions, device=self.chunker.network.device)
             return nothing, nothing
-        kind = self.chunker.network.device.type
-        with torch.autocast(kind, dtype=torch.bfloat16, enabled=self.lower):
-            vectors = differentiable_vectors(self.chunker, together)
+        vectors = differentiable_vectors(self.chunker, together, lower=self.lower)
         count = sum(plan.rows for plan in documents)
         return vectors[:count], vectors[count:]
 
@@ -209,25 +248,25 @@ class Trainer:
             together.append(torch.cat(parts))
         return together[0], together[1]
 
-    def _look(self, state: Checkpoint, looked: Callable[[int, float], None]) -> None:
-        """Measure by the held-back documents, and keep the best."""
+    def _evaluate(self, state: Checkpoint, evaluated: Callable[[int, float], None]) -> None:
+        """Evaluate on the held-back documents, and keep the best."""
         said: list[Any] = [held_measure(self.chunker, self.held) if self.accelerator.is_main_process else None]
         if self.accelerator.num_processes > 1:
             said = broadcast_object_list(said)
         state.measures[state.step] = float(said[0])
         if state.best_step == state.step:
             state.best = self.trainable.state()
-        looked(state.step, float(said[0]))
+        evaluated(state.step, float(said[0]))
 
     def _has_stalled(self, state: Checkpoint) -> bool:
-        """Tell whether the last looks found nothing better."""
+        """Tell whether the last evaluations found nothing better."""
         later = [step for step in state.measures if step > state.best_step]
         return len(later) >= self.training.patience
 
     def _save(self, state: Checkpoint, folder: Path) -> None:
         """Write down where the run stands."""
-        state.parameters, state.optimizer = self.trainable.state(), self.optimizer.state_dict()
         if self.accelerator.is_main_process:
+            state.parameters, state.optimizer = self.trainable.state(), self.optimizer.state_dict()
             state.save(folder)
 
 
@@ -248,12 +287,11 @@ def _decided(plan: Any) -> DocumentPlan:  # noqa: ANN401 - a plan
 def _relevant(plans: Sequence[DocumentPlan], asked: Sequence[Sequence[Query]]) -> BoolArray:
     """Tell which chunks answer which queries, bool [Q, C], both document by document."""
     spans = [np.asarray([chunk.span for chunk in plan.chunks], dtype=np.int64).reshape(-1, 2) for plan in plans]
-    return np.concatenate(
-        [
-            np.concatenate(
-                [is_relevant(own, query.gold.get(plan.document.id, ())) for own, plan in zip(spans, plans, strict=True)]
-            )[None]
-            for queries in asked
-            for query in queries
-        ]
-    )
+    rows = [
+        np.concatenate(
+            [is_relevant(own, query.gold.get(plan.document.id, ())) for own, plan in zip(spans, plans, strict=True)]
+        )
+        for queries in asked
+        for query in queries
+    ]
+    return np.stack(rows)

@@ -21,12 +21,13 @@ class _Item:
     first: int
 
 
-def differentiable_vectors(chunker: LateChunker, plans: Sequence[DocumentPlan]) -> torch.Tensor:
+def differentiable_vectors(chunker: LateChunker, plans: Sequence[DocumentPlan], *, lower: bool = False) -> torch.Tensor:
     """Give the vectors of planned documents, float32 [R, D] on the network's device, normalised.
 
     Args:
         chunker: the model.
         plans: each with rows of its own; at least one row in all.
+        lower: compute the network, not the pooling, in bfloat16.
     """
     device = chunker.network.device
     firsts = accumulate((plan.rows for plan in plans), initial=0)
@@ -37,7 +38,9 @@ def differentiable_vectors(chunker: LateChunker, plans: Sequence[DocumentPlan]) 
     for part in pack(items, chunker.batch_tokens, chunker.cost):
         sequences = [item.sequence for item in part]
         batch = PackedBatch.of(sequences, filled=device.type == "cpu").to(device)
-        sums.append(pool_sums(chunker.choice.encoder.forward(batch), batch))  # [B, D]
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=lower):
+            hidden = chunker.choice.encoder.forward(batch)  # [T, D]
+        sums.append(pool_sums(hidden, batch))  # [B, D]
         rows += [torch.from_numpy(item.sequence.rows) + item.first for item in part]
     added = torch.cat(sums)  # [ΣB, D]
     means = added.new_zeros(len(pooled), added.shape[1]).index_add(0, torch.cat(rows).to(device), added)

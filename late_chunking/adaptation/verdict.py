@@ -87,7 +87,7 @@ def judge(found: Sequence[Change], held: Dataset) -> Verdict:
         held: the held-back documents.
     """
     own = next(change for change in found if change.data == held.name and change.mode == "late")
-    shown = f"{MEASURE} of late vectors {own.interval.mean:+.3f} [{own.interval.low:+.3f}, {own.interval.high:+.3f}]"
+    shown = f"nDCG@10 of late vectors {own.interval.mean:+.3f} [{own.interval.low:+.3f}, {own.interval.high:+.3f}]"
     documents = len({next(iter(query.gold)) for query in held.queries})
     if are_few(documents, len(held.queries)):
         return Verdict(

@@ -19,7 +19,6 @@ from late_chunking.errors import ModelNotFound, UnsupportedModel
 
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
-PURPOSE: Final = "low-rank adapters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +29,16 @@ class Adapter:
         path: its folder.
         base: the name of the model that it was trained on.
         revision: branch, tag or commit of that model, if it says so.
+        is_local: whether it was found here, and not fetched from the hub.
     """
 
     path: Path
     base: str
     revision: str | None
+    is_local: bool
 
     @classmethod
-    def of(cls, path: Path, config: dict[str, Any]) -> Self:
+    def of(cls, path: Path, config: dict[str, Any], *, is_local: bool) -> Self:
         """Read what an adapter's configuration says of its model.
 
         Raises:
@@ -46,7 +47,7 @@ class Adapter:
         base, revision = config.get("base_model_name_or_path"), config.get("revision")
         if not isinstance(base, str) or not base:
             raise UnsupportedModel(f"{path / CONFIG}: base_model_name_or_path must name a model, got {base!r}")
-        return cls(path, base, revision if isinstance(revision, str) else None)
+        return cls(path, base, revision if isinstance(revision, str) else None, is_local)
 
     def merge(self, module: Any) -> Any:  # noqa: ANN401 - a transformers model
         """Add the adapter to a model's weights.
@@ -56,7 +57,7 @@ class Adapter:
             UnsupportedModel: if they do not fit the model.
             MissingDependency: without peft.
         """
-        peft = require("peft", purpose=PURPOSE)
+        peft = peft_library()
         try:
             weights = load_file(self.path / WEIGHTS)
         except (OSError, SafetensorError) as error:
@@ -76,6 +77,11 @@ class Adapter:
                 f"such as {strange[0]}"
             )
         return adapted.merge_and_unload()
+
+
+def peft_library() -> Any:  # noqa: ANN401 - a module
+    """Import peft: where it is used alone, since it takes a while."""
+    return require("peft", purpose="low-rank adapters")
 
 
 @contextmanager

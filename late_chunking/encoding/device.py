@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from datetime import timedelta
 
 import torch
 from accelerate import PartialState
@@ -12,6 +13,7 @@ from late_chunking.errors import InvalidParameter
 # batches of 512, 1,024, 2,048, 4,096 and 8,192; larger ones leave the cache, smaller ones pay calls.
 _CPU_BATCH_TOKENS = 2_048
 _DEVICE_BATCH_TOKENS = 32_768
+_PATIENCE = timedelta(hours=1)  # with a process that has more to do than the others, before all end
 _PROBED_TOKENS = 4_096
 _SHARE_OF_FREE_MEMORY = 0.5  # of which a batch may take so much; the next one is staged beside it
 # Not every allocation that fails is raised as torch.OutOfMemoryError.
@@ -20,7 +22,7 @@ _EXHAUSTED = ("can't allocate memory", "not enough memory", "out of memory", "AL
 
 def launched() -> PartialState:
     """Give this process's place among those of one launch, and its device."""
-    return PartialState(cpu=not torch.accelerator.is_available())
+    return PartialState(cpu=not torch.accelerator.is_available(), timeout=_PATIENCE)
 
 
 def leave_launch() -> None:

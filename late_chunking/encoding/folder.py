@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from late_chunking.encoding.adapter import CONFIG, Adapter
-from late_chunking.encoding.location import locate
+from late_chunking.encoding.location import EMBEDDED_LATE, locate
 from late_chunking.encoding.prompts import Prompts, find_prompts
 from late_chunking.errors import InvalidParameter, ModelNotFound, UnsupportedModel
 
@@ -51,11 +51,12 @@ class ModelFolder:
 
     Attributes:
         name: what the caller called it.
-        path: where its files are.
+        path: where what it says of itself is.
         commit: the hub's commit, if it is in the hub's cache.
         adapter: what is to be merged into its weights, if the name is an adapter's.
-        transformer: the subfolder of the transformer itself.
-        config: its ``config.json``.
+        transformer: the folder of the tokenizer and of sentence-transformers' settings of the transformer.
+        weights: the folder of the transformer's weights; another one for an adapter that brings the rest along.
+        config: its ``config.json``, beside the weights.
         pooling: ``"mean"``, another mode of sentence-transformers', or several joined by ``+``.
         include_prompt: whether pooling takes the prompt's tokens in.
         dense: folders of the Dense modules after pooling, in order.
@@ -72,6 +73,7 @@ class ModelFolder:
     commit: str | None
     adapter: Adapter | None
     transformer: Path
+    weights: Path
     config: Mapping[str, Any]
     pooling: str
     include_prompt: bool
@@ -81,6 +83,11 @@ class ModelFolder:
     window: int
     prompts: Prompts
     notes: tuple[str, ...]
+
+    @property
+    def may_be_trusted(self) -> bool:
+        """Whether code in it may run if the caller says so: not if a fetched adapter, and not the caller, names it."""
+        return self.adapter is None or self.adapter.is_local
 
 
 def read_folder(
@@ -108,13 +115,17 @@ def read_folder(
         InvalidParameter: if `window` is not possible.
     """
     found = locate(name, revision)
-    adapter = _adapter(found)
-    path = found if adapter is None else locate(adapter.base, adapter.revision)
-    if adapter is not None and _adapter(path) is not None:
-        raise UnsupportedModel(f"{name}: it is an adapter to another adapter, {adapter.base!r}")
+    adapter = _adapter(found, is_local=name == EMBEDDED_LATE or Path(name).expanduser().is_dir())
+    base = found if adapter is None else _base(name, adapter)
+    # sentence-transformers writes all it knows of a model beside an adapter; ours, and peft's, are bare.
+    path = found if adapter is None or (found / "modules.json").is_file() else base
     modules = read_json(path / "modules.json", kind=list)
     kinds, folders = _modules(name, path, modules)
     transformer = folders[0] if folders else path
+    weights = transformer
+    if path != base:
+        others = _modules(name, base, read_json(base / "modules.json", kind=list))[1]
+        weights = others[0] if others else base
     pooling_config = required_json(folders[1] / "config.json", f"{name}: the Pooling module") if folders else {}
     pooling = _pooling_mode(pooling_config)
     if pooling != "mean" and not allow_pooling_mismatch:
@@ -122,8 +133,8 @@ def read_folder(
             f"{name}: the model pools by {pooling}, not by the mean, so means over spans would lie in another space "
             "than its queries; allow_pooling_mismatch overrides this"
         )
-    sentence_config = _sentence_config(transformer)
-    config = required_json(transformer / "config.json", f"{name}: the model")
+    sentence_config = _sentence_config(found) or _sentence_config(transformer)
+    config = required_json(weights / "config.json", f"{name}: the model")
     said = read_json(path / "config_sentence_transformers.json", default={})
     card = name if adapter is None else adapter.base
     in_force = find_prompts(card, read_json(found / "config_sentence_transformers.json", default=said), prompts)
@@ -134,6 +145,7 @@ def read_folder(
         commit=found.name if found.parent.name == "snapshots" else None,
         adapter=adapter,
         transformer=transformer,
+        weights=weights,
         config=config,
         pooling=pooling,
         include_prompt=bool(pooling_config.get("include_prompt", True)),
@@ -146,10 +158,20 @@ def read_folder(
     )
 
 
-def _adapter(path: Path) -> Adapter | None:
+def _adapter(path: Path, *, is_local: bool) -> Adapter | None:
     """Tell an adapter's folder from a model's."""
     config = read_json(path / CONFIG)
-    return None if config is None else Adapter.of(path, config)
+    return None if config is None else Adapter.of(path, config, is_local=is_local)
+
+
+def _base(name: str, adapter: Adapter) -> Path:
+    """Find the model that an adapter belongs to."""
+    if not adapter.is_local and (adapter.base.startswith(("/", ".", "~")) or Path(adapter.base).exists()):
+        raise UnsupportedModel(f"{name}: an adapter of the hub may not name a folder here: {adapter.base!r}")
+    path = locate(adapter.base, adapter.revision)
+    if (path / CONFIG).is_file():
+        raise UnsupportedModel(f"{name}: it is an adapter to another adapter, {adapter.base!r}")
+    return path
 
 
 def _modules(name: str, path: Path, modules: list[Any] | None) -> tuple[list[str], list[Path]]:

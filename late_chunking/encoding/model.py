@@ -61,10 +61,14 @@ class Network:
         if dtype not in (None, "auto", *DTYPES):
             raise InvalidParameter(f"dtype must be one of auto, {', '.join(DTYPES)}, got {dtype!r}")
         number_type = DTYPES.get(dtype or "", torch.bfloat16 if place.type == "cuda" else torch.float32)
-        module = _load_module(folder, place, number_type, trust_remote_code=trust_remote_code)
-        if folder.adapter is not None:
-            # Merged in full precision, as it was trained.
-            module = folder.adapter.merge(module.float()).to(number_type)
+        trusted = trust_remote_code and folder.may_be_trusted
+        if folder.adapter is None:
+            module = _load_module(folder, place, number_type, trust_remote_code=trusted)
+        else:
+            # Merged in full precision, as it was trained; buffers, such as rotary frequencies, stay in it.
+            module = folder.adapter.merge(_load_module(folder, place, torch.float32, trust_remote_code=trusted))
+            for parameter in module.parameters():
+                parameter.data = parameter.data.to(number_type)
         module.eval().requires_grad_(False)
         network = cls(module, place, number_type)
         try:
@@ -110,7 +114,7 @@ def _load_module(folder: ModelFolder, device: torch.device, dtype: torch.dtype, 
     try:
         with silence():
             module, report = loader.from_pretrained(
-                str(folder.transformer),
+                str(folder.weights),
                 dtype=dtype,
                 device_map={"": device},
                 trust_remote_code=trust_remote_code,

@@ -6,7 +6,7 @@ longer than its local window.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -114,18 +114,36 @@ def _compile(network: Network, encoder: Encoder, probes: Sequence[PackedBatch], 
         )
 
 
-def _pack_linear(network: Network, encoder: Encoder, probe: PackedBatch, expected: torch.Tensor) -> None:
+def pack_frozen(network: Network, encoder: Encoder, window: int) -> Callable[[], None]:
+    """Lay out the linear layers that are not trained for the CPU, so that gradients pass; as `choose_encoder` does.
+
+    Args:
+        network: the network.
+        encoder: how it is run.
+        window: the longest sequence it may read.
+
+    Returns:
+        What puts the layers back.
+    """
+    probe = PackedBatch.of(_probes(network.config, window)[-1:]).to(network.device)
+    return _pack_linear(network, encoder, probe, encoder.encode(probe), differentiable=True)
+
+
+def _pack_linear(
+    network: Network, encoder: Encoder, probe: PackedBatch, expected: torch.Tensor, *, differentiable: bool = False
+) -> Callable[[], None]:
     """Lay out linear layers for the CPU, if the network takes that and its numbers stay: [T, D] expected."""
-    restore = pack_linear(network.module)
+    restore = pack_linear(network.module, differentiable=differentiable)
     try:
         difference = _difference(encoder.encode(probe).float(), expected.float())
     except _FAILURES as error:
         logger.info("%s keeps its own linear layers: %s", type(network.module).__name__, error)
     else:
         if difference <= TOLERANCES[network.dtype]:
-            return
+            return restore
         logger.info("%s keeps its own linear layers: vectors differ by %.1e", type(network.module).__name__, difference)
     restore()
+    return lambda: None
 
 
 def _difference(found: torch.Tensor, expected: torch.Tensor) -> float:

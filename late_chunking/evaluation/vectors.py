@@ -180,7 +180,7 @@ def _saved(
 def fingerprint(chunker: LateChunker) -> dict[str, Any]:
     """Tell a model, and how it is run, from others: its settings, and the size and date of its files."""
     folder = chunker.planner.folder
-    folders = [folder.transformer, *([folder.adapter.path] if folder.adapter else [])]
+    folders = {folder.transformer, folder.weights, *([folder.adapter.path] if folder.adapter else [])}
     files = sorted(path for each in folders for path in each.iterdir() if path.suffix in _WEIGHTS_AND_SETTINGS)
     stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return {"format": _FORMAT, "files": stats, **dataclasses.asdict(chunker.settings)}

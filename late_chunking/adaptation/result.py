@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from late_chunking.adaptation.checkpoint import FILE as CHECKPOINT
-from late_chunking.adaptation.checkpoint import Checkpoint
+from late_chunking.adaptation.checkpoint import PARTIAL, Checkpoint
 from late_chunking.adaptation.plan import Training
 from late_chunking.adaptation.saving import save_adapter, save_model
 from late_chunking.adaptation.trainer import Adapted
 from late_chunking.adaptation.verdict import Change, Verdict
+from late_chunking.encoding.adapter import CONFIG
 from late_chunking.errors import InvalidParameter
 
 REPORT: Final = "report.json"
@@ -63,17 +64,19 @@ class Outcome:
         """Write report and card, and remove what was needed to go on."""
         report = json.dumps(self.record(), indent=1, ensure_ascii=False)
         (folder / REPORT).write_text(report + "\n", encoding="utf-8")
-        (folder / "README.md").write_text(self._card(), encoding="utf-8")
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        card = self._card(is_adapter=(folder / CONFIG).is_file())
+        (folder / "README.md").write_text(card, encoding="utf-8")
+        for name in (CHECKPOINT, PARTIAL):
+            (folder / name).unlink(missing_ok=True)
 
-    def _card(self) -> str:
+    def _card(self, *, is_adapter: bool) -> str:
         """Write what a person should know of the model."""
         how = "whole weights" if self.training.rank is None else f"low-rank matrices of rank {self.training.rank}"
         lines = [
             "---",
-            "library_name: sentence-transformers",
+            f"library_name: {'peft' if is_adapter else 'sentence-transformers'}",
             "pipeline_tag: sentence-similarity",
-            "tags: [sentence-transformers, feature-extraction, late-chunking]",
+            "tags: [feature-extraction, late-chunking]",
             "---",
             f"# {self.base}, trained for late chunking",
             "",
@@ -104,7 +107,8 @@ def prepared(folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise InvalidParameter(f"--out {folder}: it is no folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / CHECKPOINT).is_file():
+    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if found - {PARTIAL} and CHECKPOINT not in found:
         raise InvalidParameter(f"--out {folder}: it is not empty, and holds no run to go on with")
     try:
         folder.mkdir(exist_ok=True)
