@@ -44,7 +44,8 @@ class LateChunker:
         """Load a model.
 
         Args:
-            model: ``"embedded"``, a model folder, or a hub id; or all settings at once.
+            model: ``"embedded"`` or ``"embedded-late"``, or the folder or hub id of a model or an adapter; or all
+                settings at once.
             **options: the other fields of `Settings`, beside a name.
 
         Raises:

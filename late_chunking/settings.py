@@ -25,7 +25,7 @@ class Settings:
     """Settings of a `LateChunker`.
 
     Attributes:
-        model: ``"embedded"``, a model folder, or a hub id.
+        model: ``"embedded"`` or ``"embedded-late"``, or the folder or hub id of a model or an adapter.
         revision: branch, tag or commit on the hub.
         device: a torch device; by default the one accelerate finds.
         dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``; by default (or ``"auto"``) bfloat16

@@ -41,7 +41,7 @@ class ServerSettings(BaseSettings):
     Values given to the constructor win over the environment.
 
     Attributes:
-        model_id: ``"embedded"``, a model folder, or a hub id.
+        model_id: ``"embedded"`` or ``"embedded-late"``, or the folder or hub id of a model or an adapter.
         revision: branch, tag or commit on the hub.
         dtype: type of the weights; by default bfloat16 on CUDA, else float32.
         device: a torch device; by default the best there is.
