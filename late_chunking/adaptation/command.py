@@ -38,7 +38,12 @@ from late_chunking.request import DEFAULT_STRATEGY
 from late_chunking.settings import DEFAULT_MODEL, Settings, cache_folder
 from late_chunking.writer import ContextWriter
 
-QUERIES: Final = ("given", "written", "sentences")
+# Where queries come from, and what a model's card says of it.
+_QUERIES: Final = {
+    "given": "",
+    "written": "queries written by a language model",
+    "sentences": "sentences taken out of it as queries",
+}
 _DEFAULTS: Final = Training()
 _QUESTIONS: Final = 16
 
@@ -144,7 +149,8 @@ def adapt(
         adapted = trainer.train(out, stepped=told.stepped, evaluated=told.evaluated)
     leave_launch()
     if is_main:
-        outcome = _finished(settings, adapted, trainer, out, [held, *others], cuttings, only_adapter=adapter)
+        learnt = dataset.name if queries == "given" else f"{dataset.name} ({_QUERIES[queries]})"
+        outcome = _finished(settings, adapted, trainer, out, [held, *others], cuttings, learnt, only_adapter=adapter)
         if as_json:
             print_json(outcome.record())
         else:
@@ -161,8 +167,8 @@ def _check(
         raise InvalidParameter(f"--questions goes with --queries written, not with {queries!r}")
     if device is not None and launched().num_processes > 1:
         raise InvalidParameter(f"--device {device}: each of several processes has a device of its own")
-    if queries not in QUERIES:
-        raise InvalidParameter(f"queries must be one of {', '.join(QUERIES)}, got {queries!r}")
+    if queries not in _QUERIES:
+        raise InvalidParameter(f"queries must be one of {', '.join(_QUERIES)}, got {queries!r}")
 
 
 def _with_queries(
@@ -190,6 +196,7 @@ def _finished(
     out: Path,
     datasets: list[Dataset],
     cuttings: tuple[Cutting, ...],
+    learnt: str,
     *,
     only_adapter: bool,
 ) -> Outcome:
@@ -205,7 +212,7 @@ def _finished(
     found = changes(datasets, before, after)
     outcome = Outcome(
         settings.model,
-        trainer.training_set.name,
+        learnt,
         trainer.training,
         count,
         adapted.end,
