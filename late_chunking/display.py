@@ -18,6 +18,7 @@ from late_chunking.writer import ContextWriter
 
 if TYPE_CHECKING:
     from late_chunking.adaptation.verdict import Change
+    from late_chunking.evaluation.intervals import Interval
     from late_chunking.evaluation.report import Row
 
 __all__ = [
@@ -159,14 +160,12 @@ def print_evaluation(title: str, rows: Sequence["Row"], measure: str) -> None:
     for name in ("chunks", "tokens", "passes", *shown, "in document", "difference"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        one = row.difference[measure]
-        style = "green" if one.low > 0 else "red" if one.high < 0 else "default"
-        difference = "–" if row.arm.label == row.baseline else f"{one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
+        difference = "–" if row.arm.label == row.baseline else _colored(row.difference[measure])
         means = [_mean(row.corpus, name) for name in shown]
         table.add_row(
             escape(row.arm.label),
             *(str(row.chunks), f"{row.tokens:.0f}", str(row.passes), *means, _mean(row.document, measure)),
-            f"[{style}]{escape(difference)}[/]",
+            difference,
         )
     _wide().print(table)
 
@@ -206,13 +205,16 @@ def print_changes(changes: Sequence["Change"], why: str, *, better: bool) -> Non
     for name in ("before", "after", "difference"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in changes:
-        interval = one.interval
-        style = "green" if interval.low > 0 else "red" if interval.high < 0 else "default"
-        difference = escape(f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]")
-        table.add_row(escape(one.data), one.mode, f"{one.before:.3f}", f"{one.after:.3f}", f"[{style}]{difference}[/]")
+        table.add_row(escape(one.data), one.mode, f"{one.before:.3f}", f"{one.after:.3f}", _colored(one.interval))
     _wide().print(table)
     style, word = ("green", "better:") if better else ("yellow", "not to be called better:")
     console.print(f"[{style}]{word}[/] {escape(why)}", soft_wrap=True)
+
+
+def _colored(interval: "Interval") -> str:
+    """Give a difference in green or red where it is sure."""
+    style = "green" if interval.low > 0 else "red" if interval.high < 0 else "default"
+    return f"[{style}]{escape(str(interval))}[/]"
 
 
 def _wide() -> Console:

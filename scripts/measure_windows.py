@@ -40,7 +40,7 @@ def main() -> None:
 def measure(dataset: Dataset, model: str, strategy: str, size: int) -> Iterator[tuple[str, Any]]:
     """Measure one data set, printing a line an arm."""
     cuttings = make_cuttings([strategy], [size], {"unit": "words"})
-    owners = [next(iter(query.gold)) for query in dataset.queries]
+    owners = [query.document for query in dataset.queries]
     window = LateChunker(model).planner
     content = window.folder.window - window.tokenizer.special_count
     naive = None
@@ -56,8 +56,7 @@ def measure(dataset: Dataset, model: str, strategy: str, size: int) -> Iterator[
         tokens = sum(len(sequence) for plan in plans for sequence in plan.sequences)
         name = "naive" if share is None else f"late, overlap {share:.3f}"
         print(
-            f"  {name:<20} {MEASURE} {scores.mean():.3f}  minus naive {interval.mean:+.3f} "
-            f"[{interval.low:+.3f}, {interval.high:+.3f}]  {tokens} tokens read",
+            f"  {name:<20} {MEASURE} {scores.mean():.3f}  minus naive {interval}  {tokens} tokens read",
             flush=True,
         )
         found = [interval.low, interval.mean, interval.high]

@@ -40,6 +40,7 @@ from late_chunking.request import Request
 from late_chunking.settings import Settings
 from late_chunking.writer import ContextWriter
 from tests.models import save_folder
+from tests.test_sharding import LAUNCH
 from tests.test_writer import Endpoint, endpoint  # noqa: F401 - a fixture
 from tests.towns import NAMES, towns, write_towns
 
@@ -407,11 +408,11 @@ def test_a_fetched_adapter_may_not_name_a_folder_here(tmp_path: Path, monkeypatc
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(model="embedded", device="cpu")
+    planner = Planner.load(Settings(model="embedded", device="cpu"))
     whole, part = tmp_path / "whole", tmp_path / "part"
     whole.mkdir()
     part.mkdir()
-    straight = Trainer(settings, KEPT, HELD, BRIEF).train(whole)
+    straight = Trainer(planner, KEPT, HELD, BRIEF).train(whole)
     assert straight.end.best_step > 0
     monkeypatch.setattr("late_chunking.adaptation.trainer._SAVED_EVERY", 0.0)
 
@@ -420,9 +421,9 @@ def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Trainer(settings, KEPT, HELD, BRIEF).train(part, stepped=stop)
+        Trainer(planner, KEPT, HELD, BRIEF).train(part, stepped=stop)
     assert Checkpoint.load(part, straight.end.run).step == 3
-    ended = Trainer(settings, KEPT, HELD, BRIEF).train(part)
+    ended = Trainer(planner, KEPT, HELD, BRIEF).train(part)
     assert ended.end.losses == straight.end.losses
     assert ended.end.measures == straight.end.measures
     for found, expected in (
@@ -433,12 +434,12 @@ def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: 
         for name, weight in expected.items():
             torch.testing.assert_close(found[name], weight, atol=0, rtol=0)
     with pytest.raises(errors.InvalidParameter, match="other settings"):
-        Trainer(settings, KEPT, HELD, replace(BRIEF, seed=1)).train(part)
+        Trainer(planner, KEPT, HELD, replace(BRIEF, seed=1)).train(part)
 
 
 def test_training_ends_when_nothing_is_gained(tmp_path: Path) -> None:
     training = Training(documents_per_step=1, evaluate_every=1, patience=2, learning_rate=1e-12)
-    adapted = Trainer(Settings(model="embedded", device="cpu"), KEPT, HELD, training).train(tmp_path)
+    adapted = Trainer(Planner.load(Settings(model="embedded", device="cpu")), KEPT, HELD, training).train(tmp_path)
     assert adapted.end.step == 2
     assert adapted.end.best_step == 0
 
@@ -545,10 +546,11 @@ import sys
 import torch
 from late_chunking.adaptation import Trainer, Training
 from late_chunking.encoding.device import leave_launch
+from late_chunking.planning import Planner
 from late_chunking.settings import Settings
 from tests.towns import towns
 training = Training(documents_per_step=5, rank=None if sys.argv[2] == "whole" else 4)
-trainer = Trainer(Settings(model="embedded"), towns(12), towns(6, 12, "held"), training)
+trainer = Trainer(Planner.load(Settings(model="embedded")), towns(12), towns(6, 12, "held"), training)
 found = {}
 for number in range(2):
     loss = trainer.gradients(trainer.steps.step(number))
@@ -564,8 +566,7 @@ leave_launch()
 def test_two_processes_have_the_losses_and_gradients_of_one(tmp_path: Path, what: str) -> None:
     script = tmp_path / "script.py"
     script.write_text(GRADIENTS)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for name, start in (("one", [sys.executable]), ("two", launch)):
+    for name, start in (("one", [sys.executable]), ("two", LAUNCH)):
         (tmp_path / name).mkdir()
         subprocess.run([*start, str(script), str(tmp_path / name), what], env=ENVIRONMENT, check=True, timeout=250)
     one, *two = (torch.load(tmp_path / name) for name in ("one/0.pt", "two/0.pt", "two/1.pt"))
@@ -583,9 +584,8 @@ def test_two_processes_have_the_losses_and_gradients_of_one(tmp_path: Path, what
 @pytest.mark.slow
 def test_two_processes_learn_as_one(tmp_path: Path) -> None:
     data, held = write_towns(tmp_path / "data"), write_towns(tmp_path / "held", 6, 12)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     losses = []
-    for out, start in ((tmp_path / "one", [sys.executable]), (tmp_path / "two", launch)):
+    for out, start in ((tmp_path / "one", [sys.executable]), (tmp_path / "two", LAUNCH)):
         arguments = ["-m", "late_chunking", "adapt", str(data), "--out", str(out), "--held-back", str(held)]
         more = ["--documents-per-step", "4", "--epochs", "2", "--evaluate-every", "3", "--adapter"]
         subprocess.run([*start, *arguments, *more], env=ENVIRONMENT, check=True, timeout=250)

@@ -35,7 +35,7 @@ from late_chunking.options import (
 )
 from late_chunking.planning import Planner
 from late_chunking.request import DEFAULT_STRATEGY
-from late_chunking.settings import DEFAULT_MODEL, Settings, cache_folder
+from late_chunking.settings import DEFAULT_MODEL, cache_folder
 from late_chunking.writer import ContextWriter
 
 # Where queries come from, and what a model's card says of it.
@@ -62,7 +62,7 @@ def adapt(
         str,
         typer.Option(
             help="given: those of DATA. written: by a language model (--questions-url). "
-            "sentences: each taken out of its document, and evaluated for where it was."
+            "sentences: each taken out of its document, and looked for where it was."
         ),
     ] = "given",
     questions_url: Annotated[
@@ -128,8 +128,10 @@ def adapt(
     dataset = read_dataset(data, asked=queries == "given")
     held = None if held_back is None else read_dataset(held_back)
     others = [read_dataset(path) for path in other or []]
+    if held is None and queries == "given":
+        dataset, held = split(dataset, seed)
     if queries == "given":
-        TrainingSet.of(dataset if held is not None else split(dataset, seed)[0])
+        TrainingSet.of(dataset)
     if held is not None:
         check_documents(held, "to evaluate by")
     prepared(out)
@@ -137,20 +139,18 @@ def adapt(
         planner = Planner.load(settings)
         if planner.folder.adapter is not None and adapter:
             raise InvalidParameter(f"--adapter: {model!r} is one itself; take {planner.folder.adapter.base!r}")
-        dataset = _with_queries(
-            dataset, queries, planner, writer, questions or _QUESTIONS, seed, lambda what: status.update(what)
-        )
+        dataset = _with_queries(dataset, queries, planner, writer, questions or _QUESTIONS, seed, status.update)
     display.print_usage(writer)
     if held is None:
         dataset, held = split(dataset, seed)
-    trainer = Trainer(settings, dataset, held, training)
+    trainer = Trainer(planner, dataset, held, training)
     is_main = launched().is_main_process
     with display.training_progress(shown=is_main) as told:
         adapted = trainer.train(out, stepped=told.stepped, evaluated=told.evaluated)
     leave_launch()
     if is_main:
         learnt = dataset.name if queries == "given" else f"{dataset.name} ({_QUERIES[queries]})"
-        outcome = _finished(settings, adapted, trainer, out, [held, *others], cuttings, learnt, only_adapter=adapter)
+        outcome = _finished(adapted, training, out, [held, *others], cuttings, learnt, only_adapter=adapter)
         if as_json:
             print_json(outcome.record())
         else:
@@ -190,9 +190,8 @@ def _with_queries(
 
 
 def _finished(
-    settings: Settings,
     adapted: Adapted,
-    trainer: Trainer,
+    training: Training,
     out: Path,
     datasets: list[Dataset],
     cuttings: tuple[Cutting, ...],
@@ -202,18 +201,18 @@ def _finished(
 ) -> Outcome:
     """Write the model, measure what was written against what was before, and report."""
     with display.console_error.status("") as status:
-        progress: Callable[[str], None] = lambda what: status.update(what)  # noqa: E731
+        settings = adapted.planner.settings
         count = adapted.trainable.count
         write(adapted, out, only_adapter=only_adapter)
-        before = results_of(LateChunker(settings), datasets, cuttings, progress)
+        before = results_of(LateChunker(settings), datasets, cuttings, status.update)
         # As anyone loads it: window and prompts are what the folder says.
         written = replace(settings, model=str(out), revision=None, window=None, prompts=None)
-        after = results_of(LateChunker(written), datasets, cuttings, progress)
+        after = results_of(LateChunker(written), datasets, cuttings, status.update)
     found = changes(datasets, before, after)
     outcome = Outcome(
         settings.model,
         learnt,
-        trainer.training,
+        training,
         count,
         adapted.end,
         found,

@@ -62,7 +62,7 @@ def cloze_queries(dataset: Dataset, planner: Planner, *, seed: int) -> Dataset:
     """Take sentences out of the texts: each is a query for the place that it was taken from.
 
     The inverse cloze task (Lee et al., 2019), for chunks that have read their documents: a sentence
-    is taken out of the whole text, so that no neighbour has read it. What is evaluated for are the
+    is taken out of the whole text, so that no neighbour has read it. What is looked for are the
     sentences before and after it.
 
     Args:

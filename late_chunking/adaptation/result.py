@@ -89,8 +89,7 @@ class Outcome:
             "| data | vectors | before | after | difference |",
             "|---|---|---|---|---|",
             *(
-                f"| {one.data} | {one.mode} | {one.before:.3f} | {one.after:.3f} "
-                f"| {one.interval.mean:+.3f} [{one.interval.low:+.3f}, {one.interval.high:+.3f}] |"
+                f"| {one.data} | {one.mode} | {one.before:.3f} | {one.after:.3f} | {one.interval} |"
                 for one in self.changes
             ),
             "",

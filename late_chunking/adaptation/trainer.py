@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,6 @@ from late_chunking.evaluation.vectors import fingerprint as model_fingerprint
 from late_chunking.planning import Planner
 from late_chunking.plans import DocumentPlan
 from late_chunking.request import DEFAULT_STRATEGY, Request
-from late_chunking.settings import Settings
 
 _SAVED_EVERY: Final = 60.0  # seconds
 _LARGEST_GRADIENT: Final = 1.0
@@ -60,11 +59,11 @@ class Adapted:
 class Trainer:
     """Trains one model on one set of documents."""
 
-    def __init__(self, settings: Settings, dataset: Dataset, held: Dataset, training: Training) -> None:
-        """Load the model, and prepare the documents.
+    def __init__(self, planner: Planner, dataset: Dataset, held: Dataset, training: Training) -> None:
+        """Load the model's weights, and prepare the documents.
 
         Args:
-            settings: of the model; its numbers are computed as `training` says.
+            planner: of the model; its numbers are computed as `training` says, not as its settings do.
             dataset: what to train on.
             held: what to evaluate by.
             training: how.
@@ -80,7 +79,7 @@ class Trainer:
         check_documents(held, "to evaluate by")
         self.training = training
         self.held = held
-        self.planner = Planner.load(replace(settings, dtype="float32"))
+        self.planner, settings = planner, planner.settings
         self.training_set = TrainingSet.of(parted(dataset, self.planner, training.document_tokens))
         self.training_set.check(self.planner)
         network = Network.load(
@@ -124,7 +123,7 @@ class Trainer:
             InvalidParameter: if the folder holds a run of other settings.
             DeviceError: if the loss is not finite.
         """
-        state = self._begun(folder)
+        state: Checkpoint | None = self._from_main(lambda: Checkpoint.load(folder, self.run))
         if state is None:
             state = Checkpoint(self.run)
             self._evaluate(state, evaluated)
@@ -161,20 +160,20 @@ class Trainer:
             self._add_up(list(self.trainable.parameters.values()))
         return value
 
-    def _begun(self, folder: Path) -> Checkpoint | None:
-        """Give the run to go on with, as the main process finds it."""
+    def _from_main(self, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it makes
+        """Give to all processes what the main one makes, or raise on all what it raises there."""
         if self.accelerator.num_processes == 1:
-            return Checkpoint.load(folder, self.run)
-        found: list[Any] = [None]
+            return make()
+        said: list[Any] = [None]
         if self.accelerator.is_main_process:
             try:
-                found = [Checkpoint.load(folder, self.run)]
-            except InvalidParameter as error:  # the others would wait for it
-                found = [error]
-        (state,) = broadcast_object_list(found)
-        if isinstance(state, InvalidParameter):
-            raise state
-        return state if state is None else replace(state)
+                said = [make()]
+            except Exception as error:  # the others would wait for it
+                said = [error]
+        (made,) = broadcast_object_list(said)
+        if isinstance(made, Exception):
+            raise made
+        return made
 
     def _take(self, step: Step) -> float:
         """Take one step, and give its loss."""
@@ -250,13 +249,11 @@ class Trainer:
 
     def _evaluate(self, state: Checkpoint, evaluated: Callable[[int, float], None]) -> None:
         """Evaluate on the held-back documents, and keep the best."""
-        said: list[Any] = [held_measure(self.chunker, self.held) if self.accelerator.is_main_process else None]
-        if self.accelerator.num_processes > 1:
-            said = broadcast_object_list(said)
-        state.measures[state.step] = float(said[0])
+        measure: float = self._from_main(lambda: held_measure(self.chunker, self.held))
+        state.measures[state.step] = measure
         if state.best_step == state.step:
             state.best = self.trainable.state()
-        evaluated(state.step, float(said[0]))
+        evaluated(state.step, measure)
 
     def _has_stalled(self, state: Checkpoint) -> bool:
         """Tell whether the last evaluations found nothing better."""

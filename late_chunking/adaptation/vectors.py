@@ -7,7 +7,7 @@ from itertools import accumulate
 import torch
 
 from late_chunking.embedder import LateChunker
-from late_chunking.encoding.packing import PackedBatch, pack
+from late_chunking.encoding.packing import pack
 from late_chunking.encoding.pooling import pool_sums
 from late_chunking.encoding.sequences import TokenSequence
 from late_chunking.plans import DocumentPlan
@@ -35,9 +35,10 @@ def differentiable_vectors(chunker: LateChunker, plans: Sequence[DocumentPlan], 
     pooled = torch.cat([torch.from_numpy(plan.pooled) for plan in plans]).to(device)  # [R]
     sums: list[torch.Tensor] = []
     rows: list[torch.Tensor] = []
+    staging = chunker.reader.staging
     for part in pack(items, chunker.batch_tokens, chunker.cost):
-        sequences = [item.sequence for item in part]
-        batch = PackedBatch.of(sequences, filled=device.type == "cpu").to(device)
+        with staging.current():
+            batch = staging.stage([item.sequence for item in part])
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=lower):
             hidden = chunker.choice.encoder.forward(batch)  # [T, D]
         sums.append(pool_sums(hidden, batch))  # [B, D]

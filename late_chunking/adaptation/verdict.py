@@ -71,7 +71,7 @@ def changes(
     """Put what was measured before and after side by side; intervals are of paired queries."""
     made = []
     for dataset, earlier, later in zip(datasets, before, after, strict=True):
-        owners = [next(iter(query.gold)) for query in dataset.queries]
+        owners = [query.document for query in dataset.queries]
         for one, other in zip(earlier, later, strict=True):
             old, new = one.corpus[MEASURE], other.corpus[MEASURE]
             interval = difference(new, old, owners)
@@ -87,8 +87,8 @@ def judge(found: Sequence[Change], held: Dataset) -> Verdict:
         held: the held-back documents.
     """
     own = next(change for change in found if change.data == held.name and change.mode == "late")
-    shown = f"nDCG@10 of late vectors {own.interval.mean:+.3f} [{own.interval.low:+.3f}, {own.interval.high:+.3f}]"
-    documents = len({next(iter(query.gold)) for query in held.queries})
+    shown = f"nDCG@10 of late vectors {own.interval}"
+    documents = len({query.document for query in held.queries})
     if are_few(documents, len(held.queries)):
         return Verdict(
             False,

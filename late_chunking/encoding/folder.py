@@ -5,7 +5,7 @@ A folder is one of sentence-transformers' (``modules.json``) or a plain one of t
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -122,17 +122,8 @@ def read_folder(
     modules = read_json(path / "modules.json", kind=list)
     kinds, folders = _modules(name, path, modules)
     transformer = folders[0] if folders else path
-    weights = transformer
-    if path != base:
-        others = _modules(name, base, read_json(base / "modules.json", kind=list))[1]
-        weights = others[0] if others else base
-    pooling_config = required_json(folders[1] / "config.json", f"{name}: the Pooling module") if folders else {}
-    pooling = _pooling_mode(pooling_config)
-    if pooling != "mean" and not allow_pooling_mismatch:
-        raise UnsupportedModel(
-            f"{name}: the model pools by {pooling}, not by the mean, so means over spans would lie in another space "
-            "than its queries; allow_pooling_mismatch overrides this"
-        )
+    weights = transformer if path == base else _transformer(name, base)
+    pooling, include_prompt = _pooling(name, folders, allow_mismatch=allow_pooling_mismatch)
     sentence_config = _sentence_config(found) or _sentence_config(transformer)
     config = required_json(weights / "config.json", f"{name}: the model")
     said = read_json(path / "config_sentence_transformers.json", default={})
@@ -148,7 +139,7 @@ def read_folder(
         weights=weights,
         config=config,
         pooling=pooling,
-        include_prompt=bool(pooling_config.get("include_prompt", True)),
+        include_prompt=include_prompt,
         dense=tuple(folder for folder, kind in zip(folders, kinds, strict=True) if kind == "Dense"),
         normalize="Normalize" in kinds,
         lowercase=bool(sentence_config.get("do_lower_case", False)),
@@ -193,6 +184,24 @@ def _modules(name: str, path: Path, modules: list[Any] | None) -> tuple[list[str
     if "Normalize" in kinds[:-1]:
         raise UnsupportedModel(f"{name}: its modules are {', '.join(kinds)}; Normalize must come last, once")
     return kinds, [path / module["path"] for module in modules]
+
+
+def _transformer(name: str, path: Path) -> Path:
+    """Give the folder of a model's transformer."""
+    folders = _modules(name, path, read_json(path / "modules.json", kind=list))[1]
+    return folders[0] if folders else path
+
+
+def _pooling(name: str, folders: Sequence[Path], *, allow_mismatch: bool) -> tuple[str, bool]:
+    """Read how a model pools, and whether it pools its prompt; refuse what our means would not be like."""
+    config = required_json(folders[1] / "config.json", f"{name}: the Pooling module") if folders else {}
+    mode = _pooling_mode(config)
+    if mode != "mean" and not allow_mismatch:
+        raise UnsupportedModel(
+            f"{name}: the model pools by {mode}, not by the mean, so means over spans would lie in another space "
+            "than its queries; allow_pooling_mismatch overrides this"
+        )
+    return mode, bool(config.get("include_prompt", True))
 
 
 def _pooling_mode(config: Mapping[str, Any]) -> str:

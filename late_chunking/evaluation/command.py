@@ -106,7 +106,7 @@ def evaluate(
                 store,
                 window_context=window_context,
                 context=writer,
-                progress=lambda what: status.update(what),
+                progress=status.update,
             )
     display.print_usage(writer)
     if html is not None:
@@ -125,7 +125,7 @@ def _print(
     """Print tables and suggestions."""
     counted = f"{display.counted(len(dataset.documents), 'document')}, {len(dataset.queries)} queries"
     display.print_evaluation(f"{dataset.name}: {counted}", rows(results, dataset, baseline=baseline), MEASURE)
-    if are_few(len({next(iter(query.gold)) for query in dataset.queries}), len(dataset.queries)):
+    if are_few(len({query.document for query in dataset.queries}), len(dataset.queries)):
         display.print_few()
     if suggestion is not None:
         display.print_suggestion(suggestion.label, suggestion.why, sure=suggestion.sure)

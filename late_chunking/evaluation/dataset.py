@@ -35,6 +35,11 @@ class Query:
     text: str
     gold: Mapping[str, Sequence[Span]]
 
+    @property
+    def document(self) -> str:
+        """The document it is about; of several, the first."""
+        return next(iter(self.gold))
+
 
 @dataclass(frozen=True, slots=True)
 class Dataset:

@@ -20,6 +20,10 @@ class Interval:
     mean: float
     high: float
 
+    def __str__(self) -> str:
+        """Give it for people: the mean, and the ends in brackets."""
+        return f"{self.mean:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+
 
 def difference(values: Floats, baseline: Floats, documents: Sequence[str]) -> Interval:
     """Give the mean difference of two arms over the same queries, by a paired bootstrap over documents.

@@ -80,7 +80,7 @@ def rows(
     if baseline is not None and baseline not in labels:
         raise InvalidParameter(f"baseline must be one of {', '.join(labels)}, got {baseline!r}")
     chosen = np.arange(len(dataset.queries)) if only is None else np.asarray(only)
-    owners = [next(iter(dataset.queries[place].gold)) for place in chosen]
+    owners = [dataset.queries[place].document for place in chosen]
     made = []
     for result in results:
         base = labels[baseline] if baseline is not None else baseline_of(result.arm, results)
@@ -125,7 +125,7 @@ def groups(dataset: Dataset, field: str) -> dict[str, list[int]]:
     fields = {document.id: document.metadata.get(field) for document in dataset.documents}
     grouped: dict[str, list[int]] = {}
     for place, query in enumerate(dataset.queries):
-        value = fields[next(iter(query.gold))]
+        value = fields[query.document]
         if value is None:
             known = sorted({name for document in dataset.documents for name in document.metadata})
             raise InvalidParameter(f"a document has no field {field!r}; known: {', '.join(known) or 'none'}")
@@ -194,7 +194,7 @@ def suggest(
     from the best, the one that reads the documents least is named, too.
     """
     chosen = np.arange(len(dataset.queries)) if only is None else np.asarray(only)
-    owners = [next(iter(dataset.queries[place].gold)) for place in chosen]
+    owners = [dataset.queries[place].document for place in chosen]
     choices = [one for one in results if one.arm.mode not in (BM25, CONTROL) and not one.arm.fused] or list(results)
     base = next((one for one in choices if one.arm.mode == "naive"), choices[0])
 
@@ -208,7 +208,7 @@ def suggest(
     )
     interval = intervals[best.arm.label]
     documents = len(set(owners))
-    why = f"{measure} {interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}] against {base.arm.label}"
+    why = f"{measure} {interval} against {base.arm.label}"
     sure = interval.low > 0 and not are_few(documents, len(chosen))
     if len(choices) == 1:
         why = "it is the only arm: there is nothing to choose between"
